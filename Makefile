@@ -1,0 +1,65 @@
+# `make help` lists the targets. Everything runs in a virtual environment in .venv, which `make setup` makes
+# from Python 3.11 and pip alone; no root, nothing outside this folder (but caches).
+
+SHELL := bash
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements.lock
+READY := $(VENV)/.ready
+
+# uv does not read pip's settings. A folder of wheels that pip has been told of may hold a CPU build of torch.
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+export UV_LINK_MODE ?= copy
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-full test check format lock demo-models clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(READY)  ## make .venv with the locked versions of everything
+
+# Where torch comes from, best first: a local CPU wheel, PyTorch's own CPU index, PyPI.
+$(READY): $(LOCK) pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==0.13.7"
+	if ls $(UV_FIND_LINKS)/torch-*+cpu*.whl >/dev/null 2>&1; then \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python -r $(LOCK); \
+	else \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend=cpu -r $(LOCK) || \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python -r $(LOCK); \
+	fi
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	touch $@
+
+demo: setup  ## run the whole pipeline on the built-in demo world and print where the report is
+	$(BIN)/mudg demo
+
+demo-full: setup  ## the same with three targets and three seeds
+	$(BIN)/mudg demo --full
+
+test: setup  ## run the tests (with the checks of `make check`)
+	$(MAKE) check
+	$(BIN)/python -m pytest -m "not slow"
+
+check: setup  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup  ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup  ## resolve requirements.lock anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet pyproject.toml --extra cpu --extra dev --python-version 3.11 --upgrade \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links | sed 's/+cpu$$//' > $(LOCK)
+
+demo-models: setup  ## train the demo world's two CLIP models again (about an hour)
+	$(BIN)/python -m mudg_core.encode.demo.train student
+	$(BIN)/python -m mudg_core.encode.demo.train index
+
+clean:  ## remove what runs and tests have made; .venv stays
+	rm -rf .mudg .pytest_cache .mypy_cache .ruff_cache build *.egg-info

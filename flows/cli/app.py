@@ -1,0 +1,164 @@
+"""The commands. Each reads its flags, runs a flow or asks the store, and shows the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from flows.cli.output import (
+    AsJson,
+    Overrides,
+    SettingsFile,
+    exit_codes,
+    quiet_libraries,
+    settings_from,
+    show,
+)
+from mudg_core import __version__
+from mudg_core.errors import InputError
+
+app = typer.Typer(
+    name="mudg",
+    help="Class names in, a finetuned CLIP classifier out, fed by an image pool that is indexed once.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+index_app = typer.Typer(no_args_is_help=True, help="Build the index of the image pool.")
+target_app = typer.Typer(no_args_is_help=True, help="Build a classifier for a target.")
+app.add_typer(index_app, name="index")
+app.add_typer(target_app, name="target")
+
+
+@app.command()
+def demo(
+    full: Annotated[
+        bool, typer.Option(help="Three targets with three seeds each (up to 40 minutes).")
+    ] = False,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Run everything on the built-in demo world: no server, account or download.
+
+    The first run takes a few minutes; the second finds every stage done and takes seconds. What is made goes
+    to `.mudg/` (change it with `--set storage.url=file:///other/place`).
+    """
+    from flows.cli.runs import run_demo
+
+    with exit_codes(as_json):
+        run_demo(full, as_json, file, changes)
+
+
+@index_app.command("build")
+def index_build(as_json: AsJson = False, file: SettingsFile = None, changes: Overrides = None) -> None:
+    """Embed the corpus, train the centroids, populate the index and make it the current one.
+
+    Only what is new is computed. Example: `mudg index build --set corpus.rows=100000 --set index.cells=512`
+    """
+    from flows.cli.runs import run_index_build
+
+    with exit_codes(as_json):
+        run_index_build(as_json, file, changes)
+
+
+@target_app.command("run")
+def target_run(
+    spec: Annotated[Path, typer.Argument(help="Target spec (YAML).", show_default=False)],
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Build a classifier for the classes in SPEC, from the current index.
+
+    A spec needs a name and class names; the rest is optional:
+
+        name: footwear
+        classes: [shoe, boot]
+        template: a photo of a {}.
+        evaluation: path/to/folder   # DOMAIN/CLASS/*.jpg
+        seeds: [0, 1, 2]
+        settings: {dataset: {per_class: 32}}
+    """
+    from flows.cli.runs import run_target
+
+    with exit_codes(as_json):
+        run_target(spec, as_json, file, changes)
+
+
+@app.command()
+def search(
+    text: Annotated[
+        str, typer.Argument(help='What to look for, e.g. "a photo of a red boat".', show_default=False)
+    ],
+    neighbors: Annotated[
+        int, typer.Option("--neighbors", "-n", min=1, max=1000, help="How many images.")
+    ] = 10,
+    probes: Annotated[
+        int | None, typer.Option(min=1, help="Cells to read.", show_default="index.probes")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Also save the images found as one picture.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Search the current index with a sentence."""
+    from flows.cli.runs import run_search
+
+    with exit_codes(as_json):
+        if not text.strip() or len(text) > 1000:
+            raise InputError(what="the text to look for is empty or longer than 1000 characters")
+        run_search(text, neighbors, probes, save, as_json, file, changes)
+
+
+@app.command("show")
+def show_artifact(
+    artifact: Annotated[
+        str, typer.Argument(help="`stage/beginning-of-key`, a URI, or `index-current`.", show_default=False)
+    ],
+    verify: Annotated[bool, typer.Option(help="Read every byte and compare checksums.")] = False,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Show an artifact: its files, facts, settings, and the artifacts it was made from."""
+    from flows.cli.inspect import show_manifest
+
+    with exit_codes(as_json):
+        show_manifest(artifact, verify, as_json, settings_from(file, changes))
+
+
+@app.command("settings")
+def show_settings(as_json: AsJson = False, file: SettingsFile = None, changes: Overrides = None) -> None:
+    """List every setting with the value it has now.
+
+    Later wins: profile, settings file, `MUDG_AREA__NAME` in the environment, `--set area.name=value`.
+    """
+    with exit_codes(as_json):
+        tree: dict[str, Any] = settings_from(file, changes).model_dump(mode="json")
+        show(tree, yaml.safe_dump(tree, sort_keys=False), as_json)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        show({"version": __version__}, f"mudg {__version__}", as_json=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    quiet_libraries()
+
+
+def main() -> None:
+    """Entry point of the console command."""
+    app()

@@ -1,0 +1,84 @@
+"""What every command shares: settings from its flags, results as text or JSON, errors as exit codes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+
+from mudg_core.errors import MudgError, SettingsError
+from mudg_core.settings import Json, Settings, load_settings
+
+console = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on the last line.")]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--settings", "-s", help="Settings file (YAML).", show_default=False)
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="AREA.NAME=VALUE", help="Change one setting; may be repeated.", show_default=False
+    ),
+]
+
+
+def settings_from(file: Path | None, changes: Sequence[str] | None, base: Path | None = None) -> Settings:
+    """Settings of this command; `base` is a file of its own that the user's file goes on top of."""
+    tree: Json = {}
+    for change in changes or ():
+        path, equals, value = change.partition("=")
+        if not equals:
+            raise SettingsError(what=f"--set {change}: no =", fix="write --set index.cells=256")
+        node = tree
+        *areas, leaf = path.split(".")
+        for area in areas:
+            node = node.setdefault(area, {})
+        node[leaf] = yaml.safe_load(value)
+    files = [path for path in (base, file) if path is not None]
+    return load_settings(files, tree)
+
+
+def show(result: Json, text: str, as_json: bool) -> None:
+    """The result on standard output; everything else a command says goes to standard error."""
+    sys.stdout.write((json.dumps(result) if as_json else text.rstrip()) + "\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def exit_codes(as_json: bool) -> Iterator[None]:
+    """Our errors become a message and an exit code; anything else keeps its traceback, it is a bug."""
+    try:
+        yield
+    except MudgError as error:
+        if as_json:
+            body = {"error": type(error).__name__, "what": error.what, "where": error.where, "fix": error.fix}
+            sys.stdout.write(json.dumps(body) + "\n")
+        console.print(f"[bold red]{type(error).__name__}[/]", end=": ", highlight=False)
+        console.print(str(error), markup=False, highlight=False)
+        raise typer.Exit(error.exit_code) from None
+
+
+def quiet_libraries() -> None:
+    """A terminal is for people: libraries speak up when something is wrong, not before."""
+    warnings.simplefilter("ignore")
+    for name in ("distributed", "httpx", "prefect", "root"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def table_of(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
+    """Plain aligned columns: readable in a terminal, in a log and in a mail."""
+    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

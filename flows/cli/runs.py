@@ -1,0 +1,134 @@
+"""Commands that compute. Imported only when one is called: torch and Prefect take seconds to load."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from flows.build_classifier import build_classifier
+from flows.build_index import build_index
+from flows.cli.output import console, settings_from, show, table_of
+from flows.demo import DEMO_SETTINGS, demo
+from flows.progress import Terminal
+from flows.results import accuracies, counts, publish
+from flows.session import call, session
+from mudg_core.corpus.shards import read_members
+from mudg_core.encode.embed import EmbeddingShard, gather_metadata
+from mudg_core.encode.models import load_clip
+from mudg_core.index import ivf
+from mudg_core.index.version import current_version
+from mudg_core.settings import Json, Settings
+from mudg_core.storage import ArtifactStore
+from mudg_core.target.spec import load_target
+from tasks.run import WATCHER
+
+Changes = list[str] | None
+
+
+@contextmanager
+def _watched(settings: Settings) -> Iterator[Settings]:
+    """A session whose stages are shown in the terminal."""
+    with console.status("starting Prefect and Dask …"):
+        opened = session(settings)
+        ready = opened.__enter__()
+    token = WATCHER.set(Terminal(console))
+    try:
+        yield ready
+    finally:
+        WATCHER.reset(token)
+        opened.__exit__(None, None, None)
+
+
+def run_demo(full: bool, as_json: bool, file: Path | None, changes: Changes) -> None:
+    with _watched(settings_from(file, changes, DEMO_SETTINGS)) as settings:
+        made = call(demo, settings, full)
+        store = ArtifactStore(settings.storage)
+        path = publish(store, made.report, "demo-full" if full else "demo", settings)
+        result = accuracies(store, made.builds) | counts(made.records) | {"report": str(path)}
+    show(result, _accuracy_text(result), as_json)
+
+
+def run_index_build(as_json: bool, file: Path | None, changes: Changes) -> None:
+    with _watched(settings_from(file, changes)) as settings:
+        built = call(build_index, settings)
+        facts = ArtifactStore(settings.storage).manifest(built.version.index).facts
+    result = {"index": str(built.version.index), **facts} | counts(built.records)
+    recall = facts["recall_at_1"]
+    assert isinstance(recall, dict)
+    rows = [(probes, f"{float(str(value)):.3f}") for probes, value in recall.items()]
+    text = f"{built.version.index}: {facts['rows']} images in {facts['cells']} cells\n\n"
+    show(result, text + table_of(rows, ("probes", "recall@1 of held-out captions")), as_json)
+
+
+def run_target(spec: Path, as_json: bool, file: Path | None, changes: Changes) -> None:
+    target = load_target(spec)
+    with _watched(settings_from(file, changes)) as settings:
+        built = call(build_classifier, settings, target)
+        store = ArtifactStore(settings.storage)
+        path = publish(store, built.report, target.name, settings)
+        models = [str(store.folder(ref)) for ref in built.mudg.models]
+        notes = store.manifest(built.report).facts["notes"]
+        result = accuracies(store, [built]) | counts(built.records)
+        result |= {"models": models, "notes": notes, "report": str(path)}
+    show(result, _accuracy_text(result) + "".join(f"model: {model}\n" for model in models), as_json)
+
+
+def run_search(
+    text: str,
+    neighbors: int,
+    probes: int | None,
+    save: Path | None,
+    as_json: bool,
+    file: Path | None,
+    changes: Changes,
+) -> None:
+    settings = settings_from(file, changes)
+    store = ArtifactStore(settings.storage)
+    version = current_version(store)
+    facts = store.manifest(version.index).facts
+    index = ivf.load(
+        store.file(version.index, "index.faiss"), rows=int(str(facts["rows"])), dim=int(str(facts["dim"]))
+    )
+    query = load_clip(settings.encode.model).encode_texts([text])
+    found = ivf.search(index, query, neighbors, probes or settings.index.probes)
+    rows = found.rows[0][found.rows[0] >= 0]
+    shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]
+    hits: list[Json] = gather_metadata(shards, rows).to_pylist()
+    for hit, cosine in zip(hits, found.cosines[0], strict=False):
+        hit["cosine"] = round(float(cosine), 4)
+    if save is not None:
+        images = [
+            read_members(store.file(version.shards[hit["shard"]], "shard.tar"), [hit["key"]])[hit["key"]]
+            for hit in hits
+        ]
+        _contact_sheet(images).save(save)
+    lines = [(i, f"{hit['cosine']:.3f}", hit["caption"][:60], hit["url"]) for i, hit in enumerate(hits, 1)]
+    show({"query": text, "hits": hits}, table_of(lines, ("rank", "cosine", "caption", "url")), as_json)
+
+
+def _contact_sheet(images: list[bytes], side: int = 128, columns: int = 8) -> Image.Image:
+    """The images found, best first, line by line."""
+    rows = -(-len(images) // columns)
+    sheet = Image.new("RGB", (min(columns, len(images)) * side, rows * side), "white")
+    for place, data in enumerate(images):
+        picture = Image.open(io.BytesIO(data)).convert("RGB").resize((side, side))
+        sheet.paste(picture, (place % columns * side, place // columns * side))
+    return sheet
+
+
+def _accuracy_text(result: dict[str, Any]) -> str:
+    arms = [arm for arm in ("zero_shot", "nearest_neighbours", "mudg") if arm in result]
+    text = ""
+    if arms:
+        domains = list(result[arms[0]]["domains"])
+        rows = [
+            (arm, f"{r['mean']:.1f} ± {r['std']:.1f}", *(f"{r['domains'][domain]:.1f}" for domain in domains))
+            for arm, r in ((arm, result[arm]) for arm in arms)
+        ]
+        text = table_of(rows, ("accuracy, %", "mean", *domains)) + "\n\n"
+    return f"{text}{result['computed']} computed, {result['cached']} cached\nreport: {result['report']}\n"

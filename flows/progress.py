@@ -1,0 +1,50 @@
+"""Stages as lines in the terminal: a spinner while one runs, a tick and its time when it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from tasks.run import Done
+
+TITLES = {
+    "corpus-shard": "draw the demo corpus",
+    "embedding-shard": "embed images and captions",
+    "pairs": "find each caption's nearest image",
+    "centroids": "paired k-means",
+    "index": "populate the index",
+    "queries": "choose descriptors",
+    "candidates": "search the index",
+    "labels": "pseudo-label by rank",
+    "picks": "cluster and select",
+    "dataset": "fetch, filter, refill",
+    "model": "finetune the student",
+    "evaluation": "collect evaluation images",
+    "scores": "evaluate per domain",
+    "report": "write the report",
+}
+
+
+class Terminal:
+    """A watcher that writes to standard error, so that standard output stays for results."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    @contextmanager
+    def __call__(self, stage: str, artifacts: int, cached: int) -> Iterator[Done]:
+        title, started = TITLES.get(stage, stage), time.monotonic()
+        total = f" 0/{artifacts}" if artifacts > 1 else ""
+        with self.console.status(f"{title}{total} …") as status:
+            yield lambda done: status.update(
+                f"{title} {done}/{artifacts} …" if artifacts > 1 else f"{title} …"
+            )
+        seconds = time.monotonic() - started
+        many = f" × {artifacts}" if artifacts > 1 else ""
+        how = "cached" if cached == artifacts else f"{seconds:.1f} s"
+        if 0 < cached < artifacts:
+            how += f", {cached} cached"
+        self.console.print(f"[green]✓[/] {title}{many} [dim]{how}[/]", highlight=False)

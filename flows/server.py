@@ -1,0 +1,112 @@
+"""A private Prefect server for runs without one, so that nobody has to start anything first.
+
+Prefect's own temporary server would be started once in every Dask worker. This one is started once, keeps
+its database beside the artifacts, listens on 127.0.0.1 only, and dies with the process that started it, even
+when that process is killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import prefect
+from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+
+from mudg_core.errors import OrchestrationError
+
+START_SECONDS = 120.0
+STOP_SECONDS = 10.0
+PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def prefect_api(home: Path) -> Iterator[str]:
+    """The API to use: the one that the user has configured, or a private server for the time of the block."""
+    if configured := PREFECT_API_URL.value():
+        yield configured
+        return
+    home = home.absolute()
+    home.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
+    url = f"http://127.0.0.1:{port}/api"
+    with (home / "server.log").open("ab") as log:
+        process = _start(port, home, log.fileno())
+    try:
+        _wait_until_healthy(process, url, home)
+        os.environ["PREFECT_API_URL"] = url  # Dask workers are processes of their own and inherit it
+        os.environ["PREFECT_LOCAL_STORAGE_PATH"] = str(home / "results")
+        with temporary_settings({PREFECT_API_URL: url, PREFECT_LOCAL_STORAGE_PATH: home / "results"}):
+            yield url
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
+        os.environ.pop("PREFECT_LOCAL_STORAGE_PATH", None)
+        _stop(process)
+
+
+def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(prefect.__file__).parent), "--factory"]
+    command += ["prefect.server.api.server:create_app", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--log-level", "error", "--lifespan", "on"]
+    database = f"sqlite+aiosqlite:///{home / 'prefect.db'}"
+    environment = os.environ | {
+        "PREFECT_HOME": str(home),
+        "PREFECT_API_DATABASE_CONNECTION_URL": database,
+        "PREFECT_UI_ENABLED": "0",
+        "PREFECT__SERVER_EPHEMERAL": "1",
+        "PREFECT__SERVER_FINAL": "1",
+    }
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=_die_with_parent,
+    )
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _wait_until_healthy(process: subprocess.Popen[bytes], url: str, home: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    with httpx.Client(timeout=2.0, trust_env=False) as client:
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                if client.get(f"{url}/health").status_code == httpx.codes.OK:
+                    return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.1)
+    raise OrchestrationError(
+        what="the private Prefect server did not start",
+        where=str(home / "server.log"),
+        fix="read that log, or set PREFECT_API_URL to a server of your own",
+    )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

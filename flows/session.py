@@ -1,0 +1,69 @@
+"""What a run needs around it: a Prefect API and a Dask cluster, each started if there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import dask
+from distributed import LocalCluster
+from prefect import Flow
+from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
+
+from flows.server import prefect_api
+from mudg_core.settings import ComputeSettings, Settings
+from mudg_core.storage import ArtifactStore
+
+R = TypeVar("R")
+
+
+@contextmanager
+def session(settings: Settings) -> Iterator[Settings]:
+    """The settings with absolute paths and a scheduler address that is valid inside the block."""
+    settings = _absolute(settings)
+    ArtifactStore(settings.storage).check()
+    home = Path(settings.storage.cache_dir).with_name("prefect")
+    with prefect_api(home), _scheduler(settings.compute) as address:
+        yield settings.replace({"compute": {"dask_address": address}})
+
+
+def call(flow: Flow[..., R], settings: Settings, *arguments: Any) -> R:
+    """Runs a flow with its tasks on the scheduler that the settings name."""
+    runner = dask_runner(settings.compute.dask_address)
+    result: R = flow.with_options(task_runner=runner)(settings, *arguments)
+    return result
+
+
+def dask_runner(address: str | None = None) -> Any:
+    """Untyped on purpose: prefect-dask's runner does not fit Prefect's own annotation of one."""
+    return DaskTaskRunner(address=address)
+
+
+@contextmanager
+def _scheduler(compute: ComputeSettings) -> Iterator[str]:
+    if compute.dask_address:
+        yield compute.dask_address
+        return
+    with (
+        dask.config.set({"distributed.worker.daemon": True}),
+        LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=compute.workers,
+            threads_per_worker=1,
+            memory_limit=compute.memory_limit,
+            host="127.0.0.1",
+            dashboard_address=None,
+        ) as cluster,
+    ):
+        yield str(cluster.scheduler_address)
+
+
+def _absolute(settings: Settings) -> Settings:
+    """Dask workers have working directories of their own."""
+    storage = settings.storage
+    url = storage.url
+    if url.startswith("file://"):
+        url = f"file://{Path(url.removeprefix('file://')).expanduser().absolute()}"
+    cache = Path(storage.cache_dir).expanduser().absolute()
+    return settings.replace({"storage": {"url": url, "cache_dir": str(cache)}}, where="storage")

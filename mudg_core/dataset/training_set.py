@@ -1,0 +1,54 @@
+"""A training set on disk: a WebDataset shard, and a parquet that says where each image came from and why."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from PIL import Image
+
+from mudg_core.corpus.shards import ShardSample, read_members, write_shard
+from mudg_core.dataset.build import CHOSEN, Filled
+from mudg_core.encode.models import Clip, Pixels
+
+TAR = "dataset.tar"
+PARQUET = "dataset.parquet"
+PROVENANCE = "provenance.parquet"
+
+
+def write_training_set(filled: Filled, links: Mapping[int, Mapping[str, Any]], out: Path) -> None:
+    """Writes the chosen images, and the outcome of every image of the plan, chosen or not."""
+    rows = filled.chosen().column("row").to_pylist()
+    samples = (
+        ShardSample(
+            key=_key(row), url=links[row]["url"], caption=links[row]["caption"], image=filled.images[row]
+        )
+        for row in rows
+    )
+    write_shard(samples, out / TAR, out / PARQUET)
+    table = filled.table
+    for column in ("url", "caption"):
+        values = [links[row][column] for row in table.column("row").to_pylist()]
+        table = table.append_column(column, pa.array(values))
+    pq.write_table(table, out / PROVENANCE)
+
+
+def read_training_set(folder: Path, clip: Clip) -> tuple[Pixels, NDArray[np.int64]]:
+    """Pixels as the student wants them, and pseudo-labels."""
+    table = pq.read_table(folder / PROVENANCE, columns=["row", "label", "outcome"])
+    table = table.filter(pc.equal(table.column("outcome"), CHOSEN))
+    keys = [_key(row) for row in table.column("row").to_pylist()]
+    images = read_members(folder / TAR, keys)
+    pixels = np.stack([clip.pixels(Image.open(io.BytesIO(images[key]))) for key in keys])
+    return pixels, table.column("label").to_numpy()
+
+
+def _key(row: int) -> str:
+    return f"{row:09d}"

@@ -1,0 +1,162 @@
+"""Loading CLIP models, and turning images and texts into unit vectors.
+
+A model is named as the user would write it: `local-dir:PATH` (a folder with `open_clip_config.json` and
+`open_clip_model.safetensors`), `ARCHITECTURE/TAG` (a hub tag of open_clip, such as `ViT-B-16/openai`), or
+`demo:index` and `demo:student`, the two small models that come with the project.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+import mudg_core.encode.torchvision_ops  # noqa: F401  (must come before open_clip)
+from mudg_core.errors import ModelError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import open_clip
+
+Float32 = NDArray[np.float32]
+Pixels = NDArray[np.uint8]
+
+DEMO_MODELS = Path(__file__).parent / "demo"
+CONFIG_FILE = "open_clip_config.json"
+WEIGHTS_FILE = "open_clip_model.safetensors"
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A CLIP model with what is needed to feed it."""
+
+    name: str
+    network: Any  # open_clip.CLIP: the library carries no types
+    tokenizer: Any
+    config: dict[str, Any]
+    image_size: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    device: torch.device
+
+    @property
+    def dim(self) -> int:
+        return int(self.config["model_cfg"]["embed_dim"])
+
+    def pixels(self, image: Image.Image) -> Pixels:
+        """An image as the model wants it: shortest side resized, centre cropped, still bytes."""
+        image, size = image.convert("RGB"), self.image_size
+        if image.size != (size, size):
+            scale = size / min(image.size)
+            wide, high = (max(size, round(side * scale)) for side in image.size)
+            image = image.resize((wide, high), Image.Resampling.BICUBIC)
+            left, top = (wide - size) // 2, (high - size) // 2
+            image = image.crop((left, top, left + size, top + size))
+        return np.asarray(image)
+
+    def normalise(self, pixels: Pixels | torch.Tensor) -> torch.Tensor:
+        """Bytes (n, h, w, 3) as the float tensor (n, 3, h, w) that the vision tower was trained on."""
+        batch = torch.as_tensor(pixels).to(self.device).permute(0, 3, 1, 2).float().div_(255)
+        mean, std = (torch.tensor(v, device=self.device).view(1, 3, 1, 1) for v in (self.mean, self.std))
+        return batch.sub_(mean).div_(std)
+
+    @torch.inference_mode()
+    def encode_images(self, pixels: Pixels, batch_size: int = 256) -> Float32:
+        """Unit-norm image features, batch by batch."""
+        parts = [
+            self.network.encode_image(self.normalise(pixels[i : i + batch_size]), normalize=True)
+            for i in range(0, len(pixels), batch_size)
+        ]
+        return _stack(parts, self.dim)
+
+    @torch.inference_mode()
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> Float32:
+        """Unit-norm text features, batch by batch."""
+        parts = [
+            self.network.encode_text(self.tokens(texts[i : i + batch_size]), normalize=True)
+            for i in range(0, len(texts), batch_size)
+        ]
+        return _stack(parts, self.dim)
+
+    def tokens(self, texts: Iterable[str]) -> torch.Tensor:
+        tokens: torch.Tensor = self.tokenizer(list(texts))
+        return tokens.to(self.device)
+
+
+def _stack(parts: list[torch.Tensor], dim: int) -> Float32:
+    if not parts:
+        return np.zeros((0, dim), dtype=np.float32)
+    return torch.cat(parts).float().cpu().numpy()
+
+
+def load_clip(name: str, device: str = "cpu") -> Clip:
+    """The model called `name`, in evaluation mode, ready on `device`."""
+    path, pretrained = _locate(name)
+    try:
+        network = open_clip.create_model(path, pretrained=pretrained, device=device)
+        tokenizer = open_clip.get_tokenizer(path)
+    except Exception as error:  # open_clip raises whatever its loaders raise
+        raise ModelError(
+            what=f"the CLIP model cannot be loaded: {error}",
+            where=name,
+            fix="give local-dir:PATH, demo:index, demo:student or ARCHITECTURE/TAG as open_clip lists them",
+        ) from error
+    preprocess = open_clip.get_model_preprocess_cfg(network)
+    size = preprocess["size"]
+    return Clip(
+        name=name,
+        network=network.eval(),
+        tokenizer=tokenizer,
+        config={"model_cfg": open_clip.get_model_config(path), "preprocess_cfg": preprocess},
+        image_size=int(size if isinstance(size, int) else size[0]),
+        mean=tuple(preprocess["mean"]),
+        std=tuple(preprocess["std"]),
+        device=torch.device(device),
+    )
+
+
+@functools.lru_cache(maxsize=32)
+def weights_digest(name: str) -> str:
+    """sha256 of a model's configuration and weight file: what a content key needs to know of it."""
+    path, pretrained = _locate(name)
+    digest = hashlib.sha256()
+    if pretrained is None:
+        folder = Path(path.removeprefix("local-dir:"))
+        files = [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
+    else:
+        files = [Path(open_clip.download_pretrained(open_clip.get_pretrained_cfg(path, pretrained)))]
+        digest.update(json.dumps(open_clip.get_model_config(path), sort_keys=True).encode())
+    for file in files:
+        if not file.is_file():
+            raise ModelError(
+                what=f"no {file.name} there", where=name, fix="give a folder written by open_clip"
+            )
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _locate(name: str) -> tuple[str, str | None]:
+    """What open_clip wants for a name: (model or `local-dir:` path, hub tag or nothing)."""
+    if name.startswith("demo:"):
+        return f"local-dir:{DEMO_MODELS / name.removeprefix('demo:')}", None
+    if name.startswith("local-dir:"):
+        return name, None
+    architecture, _, tag = name.partition("/")
+    if not tag:
+        raise ModelError(
+            what="a hub model needs its tag",
+            where=name,
+            fix="write ARCHITECTURE/TAG, for example ViT-B-16/openai",
+        )
+    return architecture, tag

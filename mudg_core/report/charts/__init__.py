@@ -1,0 +1,22 @@
+"""Charts as pure functions from numbers to escaped SVG."""
+
+from mudg_core.report.charts.bars import accuracy, charted, descriptor_losses, labels
+from mudg_core.report.charts.lineage import lineage
+from mudg_core.report.charts.lines import objective, recall, training
+from mudg_core.report.charts.lists import class_gains, funnel, outcome_legend, outcomes, timings
+
+__all__ = [
+    "accuracy",
+    "charted",
+    "class_gains",
+    "descriptor_losses",
+    "funnel",
+    "labels",
+    "lineage",
+    "objective",
+    "outcome_legend",
+    "outcomes",
+    "recall",
+    "timings",
+    "training",
+]

@@ -1,0 +1,113 @@
+"""What the report shows, as plain frozen values.
+
+The report is a pure function of these classes, so it can be tested without a model or a store, and so that
+whoever gathers the numbers (a Prefect task, a notebook) needs to know nothing about HTML.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class GalleryImage:
+    """One retrieved image with the reason it is, or is not, in the training set."""
+
+    image: bytes  # JPEG; may be empty, for a dead link
+    label: int
+    row: int
+    query: str
+    rank: int
+    cosine: float
+    fresh_cosine: float | None
+    outcome: str  # "chosen" | "dead link" | "unlike its query" | "unreadable image" | "not needed"
+    url: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """One candidate query augmentation; a lower loss is better."""
+
+    text: str
+    loss: int
+    rise: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class DomainScores:
+    """Accuracy in percent: mean and standard deviation over seeds, and the mean of each domain."""
+
+    mean: float
+    std: float
+    domains: dict[str, float]
+
+
+@dataclass(frozen=True)
+class TargetReport:
+    """Everything known about one classifier, from its class names to its accuracy."""
+
+    name: str
+    description: str
+    classes: tuple[str, ...]
+    template: str
+    seeds: tuple[int, ...]
+    scores: dict[str, DomainScores]  # by arm, see ARMS in words.py; empty without evaluation data
+    class_accuracy: dict[str, tuple[float, ...]]  # arm -> percent for each class; may be empty
+    descriptors: tuple[Descriptor, ...]  # the scored pool, best first
+    labels_before: tuple[int, ...]  # images per class after pseudo-labelling
+    labels_after: tuple[int, ...]  # images per class in the training set
+    funnel: tuple[tuple[str, int], ...]  # ("hits", 16384), ("unique images", 3021), ...
+    outcomes: dict[str, int]  # outcome -> count among images that were tried
+    gallery: tuple[GalleryImage, ...]
+    losses: tuple[tuple[float, ...], ...]  # training loss per step, one curve a seed
+    initial_share: float  # share of the initial weights in the averaged model
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """How well the shared index finds the image of a held-out caption, and how it was trained."""
+
+    rows: int
+    dim: int
+    cells: int
+    code: str
+    method: str
+    recall_at_1: dict[int, float]  # nprobe -> recall in 0..1
+    objectives: tuple[tuple[float, float], ...]  # (L_kmeans, L_cross_modal) per iteration
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Wall time of one stage, summed over its artifacts."""
+
+    stage: str
+    artifacts: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LineageNode:
+    """One artifact and what it was made from."""
+
+    ref: str  # 'model/3fa9c1d2e4b5'
+    stage: str
+    key: str
+    digest: str
+    rows: str
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """One run: its targets and what they share."""
+
+    title: str
+    created: str
+    version: str
+    profile: str
+    targets: tuple[TargetReport, ...]
+    index: IndexReport | None
+    timings: tuple[Timing, ...]
+    lineage: tuple[LineageNode, ...]
+    settings: dict[str, object]
+    notes: tuple[str, ...]  # warnings for the user

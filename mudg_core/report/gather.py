@@ -1,0 +1,245 @@
+"""Everything the report shows, read from the artifacts of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from mudg_core import __version__
+from mudg_core.corpus.shards import read_members
+from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
+from mudg_core.dataset.training_set import PROVENANCE, TAR
+from mudg_core.evaluate.accuracy import summarise
+from mudg_core.report.data import (
+    Descriptor,
+    DomainScores,
+    GalleryImage,
+    IndexReport,
+    LineageNode,
+    ReportData,
+    TargetReport,
+    Timing,
+)
+from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
+from mudg_core.target.spec import Target
+
+FEW_IMAGES = 4
+REJECTED_PER_CLASS = 12
+METHOD = "mudg"
+
+
+@dataclass(frozen=True)
+class TargetArtifacts:
+    """What was made for one target; lists have one entry a seed."""
+
+    target: Target
+    queries: ArtifactRef
+    found: ArtifactRef
+    labels: ArtifactRef
+    datasets: Sequence[ArtifactRef]
+    models: Sequence[ArtifactRef]
+    scores: Sequence[ArtifactRef]
+
+
+def gather(
+    store: ArtifactStore,
+    title: str,
+    created: str,
+    settings: dict[str, Any],
+    targets: Sequence[TargetArtifacts],
+    shards: Sequence[ArtifactRef],
+    centroids: ArtifactRef,
+    index: ArtifactRef,
+) -> ReportData:
+    reports = tuple(gather_target(store, artifacts, shards) for artifacts in targets)
+    manifests = _all_manifests(store, targets, index)
+    return ReportData(
+        title=title,
+        created=created,
+        version=__version__,
+        profile=str(settings["profile"]),
+        targets=reports,
+        index=gather_index(store, index, centroids, settings["index"]),
+        timings=tuple(_timings(manifests)),
+        lineage=tuple(_node(manifest) for manifest in manifests),
+        settings=settings,
+        notes=tuple(note for report in reports for note in _notes(report)),
+    )
+
+
+def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[ArtifactRef]) -> TargetReport:
+    spec = json.loads(store.file(made.queries, "queries.json").read_text())
+    chosen = set(spec["descriptors"])
+    candidates, dataset = store.manifest(made.found).facts, store.manifest(made.datasets[0]).facts
+    labelled = _json(store.manifest(made.labels).facts["per_label"])
+    after = _json(dataset["per_label"])
+    classes = made.target.classes
+    funnel = [("hits", candidates["hits"]), ("different rows", candidates["unique_rows"])]
+    funnel += [("different images", candidates["unique_images"]), ("chosen", dataset["images"])]
+    scores, class_accuracy = _scores(store, made.scores)
+    return TargetReport(
+        name=made.target.name,
+        description=made.target.description,
+        classes=classes,
+        template=made.target.template,
+        seeds=made.target.seeds,
+        scores=scores,
+        class_accuracy=class_accuracy,
+        descriptors=tuple(
+            Descriptor(item["descriptor"], item["loss"], item["rise"], item["descriptor"] in chosen)
+            for item in spec["scored"]
+        ),
+        labels_before=_padded(labelled, len(classes)),
+        labels_after=_padded(after, len(classes)),
+        funnel=tuple((name, int(str(count))) for name, count in funnel),
+        outcomes={name: n for name, n in _json(dataset["outcomes"]).items() if name != SPARE},
+        gallery=tuple(_gallery(store, made, spec["prompts"], shards)),
+        losses=tuple(tuple(_json_file(store, model, "losses.json")) for model in made.models),
+        initial_share=float(str(store.manifest(made.models[0]).facts["initial_share"])),
+    )
+
+
+def gather_index(
+    store: ArtifactStore, index: ArtifactRef, centroids: ArtifactRef, settings: dict[str, Any]
+) -> IndexReport:
+    facts = store.manifest(index).facts
+    history = _json_file(store, centroids, "history.json")
+    return IndexReport(
+        rows=int(str(facts["rows"])),
+        dim=int(str(facts["dim"])),
+        cells=int(str(facts["cells"])),
+        code=settings["code"],
+        method=settings["method"],
+        recall_at_1={int(probes): float(value) for probes, value in _json(facts["recall_at_1"]).items()},
+        objectives=tuple((step["kmeans"], step["cross_modal"]) for step in history),
+    )
+
+
+def _scores(
+    store: ArtifactStore, refs: Sequence[ArtifactRef]
+) -> tuple[dict[str, DomainScores], dict[str, tuple[float, ...]]]:
+    """By arm; the score of averaged prompts under the arm's name with `_averaged`."""
+    if not refs:
+        return {}, {}
+    seeds = [_json_file(store, ref, "scores.json") for ref in refs]
+    scores: dict[str, DomainScores] = {}
+    classes: dict[str, tuple[float, ...]] = {}
+    for arm in seeds[0]:
+        for way, suffix in (("single", ""), ("averaged", "_averaged")):
+            summary: Any = summarise([seed[arm][way] for seed in seeds])
+            scores[arm + suffix] = DomainScores(**summary)
+        each = [seed[arm]["single"]["classes"] for seed in seeds]
+        classes[arm] = tuple(sum(values) / len(values) for values in zip(*each, strict=True))
+    return scores, classes
+
+
+def _gallery(
+    store: ArtifactStore, made: TargetArtifacts, prompts: list[str], shards: Sequence[ArtifactRef]
+) -> Iterator[GalleryImage]:
+    """The first seed's training set, and some images that were tried and not taken."""
+    lines = pq.read_table(store.file(made.datasets[0], PROVENANCE)).to_pylist()
+    taken = [line for line in lines if line["outcome"] == CHOSEN]
+    images = read_members(store.file(made.datasets[0], TAR), [f"{line['row']:09d}" for line in taken])
+    for line in taken:
+        yield _image(line, images[f"{line['row']:09d}"], prompts)
+    refused: dict[int, list[dict[str, Any]]] = {}
+    for line in lines:
+        if (
+            line["outcome"] not in (CHOSEN, SPARE)
+            and len(refused.get(line["label"], ())) < REJECTED_PER_CLASS
+        ):
+            refused.setdefault(line["label"], []).append(line)
+    others = [line for group in refused.values() for line in group]
+    found = _from_corpus(
+        store, made.found, [line["row"] for line in others if line["outcome"] != DEAD], shards
+    )
+    for line in others:
+        yield _image(line, found.get(line["row"], b""), prompts)
+
+
+def _from_corpus(
+    store: ArtifactStore, found: ArtifactRef, rows: list[int], shards: Sequence[ArtifactRef]
+) -> dict[int, bytes]:
+    table = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard", "key"]).to_pylist()
+    wanted = set(rows)
+    by_shard: dict[int, dict[str, int]] = {}
+    for line in table:
+        if line["row"] in wanted:
+            by_shard.setdefault(line["shard"], {})[line["key"]] = line["row"]
+    images: dict[int, bytes] = {}
+    for shard, keys in by_shard.items():
+        members = read_members(store.file(shards[shard], "shard.tar"), list(keys))
+        images |= {keys[key]: data for key, data in members.items()}
+    return images
+
+
+def _image(line: dict[str, Any], data: bytes, prompts: list[str]) -> GalleryImage:
+    fresh = line["fresh_cosine"]
+    return GalleryImage(
+        image=data,
+        label=line["label"],
+        row=line["row"],
+        query=prompts[line["query"]],
+        rank=line["rank"],
+        cosine=line["cosine"],
+        fresh_cosine=None if fresh is None or fresh != fresh else fresh,
+        outcome=line["outcome"],
+        url=line["url"],
+        caption=line["caption"],
+    )
+
+
+def _all_manifests(
+    store: ArtifactStore, targets: Sequence[TargetArtifacts], index: ArtifactRef
+) -> list[Manifest]:
+    """Every artifact behind the report, parents first, each once."""
+    ends = [index, *(ref for made in targets for ref in (*made.models, *made.scores))]
+    found = {manifest.ref: manifest for end in ends for manifest in store.lineage(end)}
+    return list(found.values())
+
+
+def _timings(manifests: Sequence[Manifest]) -> Iterator[Timing]:
+    stages: dict[str, list[float]] = {}
+    for manifest in manifests:
+        stages.setdefault(manifest.recipe.stage, []).append(manifest.circumstances.seconds)
+    for stage, seconds in stages.items():
+        yield Timing(stage, len(seconds), sum(seconds))
+
+
+def _node(manifest: Manifest) -> LineageNode:
+    facts = manifest.facts
+    size = next(
+        (
+            f"{facts[name]} {name}"
+            for name in ("rows", "images", "queries", "pairs", "cells")
+            if name in facts
+        ),
+        "",
+    )
+    parents = tuple(str(parent) for parent in manifest.recipe.all_parents())
+    return LineageNode(str(manifest.ref), manifest.recipe.stage, manifest.key, manifest.digest, size, parents)
+
+
+def _notes(report: TargetReport) -> Iterator[str]:
+    for name, count in zip(report.classes, report.labels_after, strict=True):
+        if count < FEW_IMAGES:
+            yield f"{report.name}: class {name!r} has only {count} training images; the corpus may lack it"
+    if report.scores and report.scores[METHOD].mean <= report.scores["zero_shot"].mean:
+        yield f"{report.name}: finetuning did not help; the student before finetuning is the better model"
+
+
+def _padded(counts: list[int], size: int) -> tuple[int, ...]:
+    return tuple([*counts, *([0] * (size - len(counts)))])
+
+
+def _json(value: Any) -> Any:
+    """Facts are typed as any JSON; the stage that wrote them decides what is inside."""
+    return value
+
+
+def _json_file(store: ArtifactStore, ref: ArtifactRef, name: str) -> Any:
+    return json.loads(store.file(ref, name).read_text())

@@ -1,0 +1,239 @@
+"""One frozen settings tree for everything, and one way to load it.
+
+Later wins: profile, then settings file (YAML), then `MUDG_*` environment variables
+(`MUDG_INDEX__CELLS=256`), then command-line flags. Unknown keys are rejected wherever they come from,
+because a misspelt setting that is silently ignored costs a day of computing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mudg_core.errors import SettingsError
+
+Json: TypeAlias = dict[str, Any]
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+ENV_PREFIX = "MUDG_"
+MAX_FILE_BYTES = 1 << 20
+
+
+class Area(BaseModel):
+    """Base of every settings model: frozen, so that a content key computed from it stays true."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+
+class StorageSettings(Area):
+    """Where artifacts live. Credentials are never settings: the environment has them (AWS_*)."""
+
+    url: str = Field("file://.mudg", description="file:///path or s3://bucket/prefix")
+    endpoint_url: str | None = Field(None, description="S3 endpoint; empty for AWS itself")
+    region: str = "us-east-1"
+    timeout_seconds: float = Field(30.0, gt=0, le=3600)
+    retries: int = Field(4, ge=0, le=20)
+    cache_dir: str = Field(".mudg/cache", description="verified local copies of remote files")
+
+
+class ComputeSettings(Area):
+    """How work is spread out. Nothing here may change a result, so nothing here enters a content key."""
+
+    dask_address: str | None = Field(None, description="scheduler to use; empty starts a local cluster")
+    workers: int = Field(2, ge=1, le=256)
+    memory_limit: str = Field("1.5GiB", description="per worker of a local cluster")
+    task_timeout_seconds: float = Field(3600.0, gt=0)
+    shards_per_task: int = Field(4, ge=1, description="shards in one Prefect task")
+    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
+
+
+class CorpusSettings(Area):
+    """The pool that is searched. The spine knows the built-in demo world."""
+
+    source: Literal["demo"] = "demo"
+    rows: int = Field(24_000, ge=100, le=100_000_000)
+    rows_per_shard: int = Field(2_000, ge=50, le=1_000_000)
+    image_size: int = Field(64, ge=64, le=512)
+    seed: Seed = 0
+
+
+class EncodeSettings(Area):
+    """The indexing model, f_index."""
+
+    model: str = Field("demo:index", description="demo:index, demo:student, local-dir:PATH or MODEL/TAG")
+    batch_size: int = Field(256, ge=1, le=16_384)
+
+
+class IndexSettings(Area):
+    """Paired k-means (Algorithm 1) and the IVF index over its centroids."""
+
+    method: Literal["paired", "kmeans"] = "paired"
+    cells: int = Field(128, ge=1, le=4_194_304)
+    iterations: int = Field(10, ge=1, le=1000)
+    training_texts: int = Field(20_000_000, ge=1, description="pairs sampled for training, at most")
+    code: Literal["flat", "fp16", "sq8", "sq4"] = "flat"
+    probes: int = Field(16, ge=1)
+    seed: Seed = 0
+
+
+class AugmentSettings(Area):
+    """Adaptive label augmentation (Eq. 4)."""
+
+    method: Literal["adaptive", "random", "none"] = "adaptive"
+    count: int = Field(16, ge=1, le=1024, description="m, the augmentations kept")
+    label_clusters: int = Field(16, ge=1, le=4096, description="k2")
+    descriptors: str | None = Field(
+        None, description="JSON or text file of phrases; empty: the built-in pool"
+    )
+    seed: Seed = 0
+
+
+class DatasetSettings(Area):
+    """Retrieval, pseudo-labels, selection and filtering (Algorithm 2, steps 1 to 3)."""
+
+    neighbors: int = Field(64, ge=1, le=10_000, description="images retrieved for each query")
+    label: Literal["rank", "borda", "cosine"] = "rank"
+    select: Literal["cluster", "nearest"] = "cluster"
+    per_class: int = Field(16, ge=1, le=100_000, description="k1, images kept for each class")
+    min_cosine: float = Field(0.25, ge=-1, le=1)
+    filter_reference: Literal["query", "label"] = "query"
+
+
+class TrainSettings(Area):
+    """Finetuning of the student (step 4, Eq. 5)."""
+
+    model: str = Field("demo:student", description="f_student; same forms as encode.model")
+    blocks: int = Field(3, ge=1, le=64, description="last blocks of each tower that are trained")
+    prompt_tokens: str = Field("a photo of", description="words that start the shared soft prompt")
+    prompt_rate_factor: float = Field(10.0, gt=0)
+    iterations: int = Field(200, ge=1, le=1_000_000, description="N")
+    batch_size: int = Field(128, ge=2, le=65_536)
+    learning_rate: float = Field(6.4e-4, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(1e-5, ge=0)
+    temperature: float = Field(25.0, gt=0, description="logits = temperature x cosine")
+    teacher_temperature: float = Field(25.0, gt=0)
+    diversity: Share = Field(0.2, description="lambda")
+    augmentations: Literal["mean", "in-turn"] = "mean"
+    augmentation_limit: int = Field(1024, ge=1, description="augmentations used in the loss, at most")
+    ema: float = Field(0.995, ge=0, lt=1)
+    min_crop: float = Field(0.5, gt=0, le=1, description="smallest area of a random resized crop")
+
+
+class EvaluateSettings(Area):
+    """Evaluation; only this stage ever sees true labels."""
+
+    source: str | None = Field(None, description="demo:TARGET or a folder; a target's own `evaluation` wins")
+    batch_size: int = Field(256, ge=1, le=16_384)
+    demo_images_per_class: int = Field(20, ge=1, le=10_000)
+
+
+class Settings(Area):
+    """The whole tree."""
+
+    profile: Literal["paper", "author-code"] = "paper"
+    storage: StorageSettings = StorageSettings()
+    compute: ComputeSettings = ComputeSettings()
+    corpus: CorpusSettings = CorpusSettings()
+    encode: EncodeSettings = EncodeSettings()
+    index: IndexSettings = IndexSettings()
+    augment: AugmentSettings = AugmentSettings()
+    dataset: DatasetSettings = DatasetSettings()
+    train: TrainSettings = TrainSettings()
+    evaluate: EvaluateSettings = EvaluateSettings()
+
+    def replace(self, overrides: Mapping[str, Any], *, where: str = "overrides") -> Settings:
+        """A new tree with some values changed, validated as a whole."""
+        return _validate(_merge(self.model_dump(), overrides), where)
+
+
+PROFILES: dict[str, Json] = {
+    "paper": {},
+    # What the authors' published code does where it differs from their text.
+    "author-code": {
+        "dataset": {"label": "borda", "filter_reference": "label"},
+        "train": {"augmentations": "in-turn", "augmentation_limit": 8, "teacher_temperature": 10.0},
+    },
+}
+
+
+def load_settings(
+    files: Sequence[str | Path] = (),
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings that hold for this process, from all their sources; later files go on top."""
+    layers = [
+        *((_read_file(Path(file)), str(file)) for file in files),
+        (_read_environment(os.environ if environ is None else environ), "environment"),
+        (dict(overrides or {}), "command line"),
+    ]
+    profile = next((layer["profile"] for layer, _ in reversed(layers) if "profile" in layer), "paper")
+    if profile not in PROFILES:
+        raise SettingsError(what=f"unknown profile {profile!r}", fix=f"use one of {', '.join(PROFILES)}")
+    tree: Json = PROFILES[profile]
+    for layer, where in layers:
+        tree = _merge(tree, layer)
+        _validate(tree, where)  # here, so that the message names the source at fault
+    return _validate(tree, "settings")
+
+
+def _read_file(path: Path) -> Json:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise SettingsError(what="the settings file is larger than 1 MiB", where=str(path))
+        tree = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(
+            what=f"the settings file cannot be read: {error}", where=str(path), fix="give a UTF-8 YAML file"
+        ) from error
+    if not isinstance(tree, dict | None):
+        raise SettingsError(what="the settings file is not a mapping of areas", where=str(path))
+    return tree or {}
+
+
+def _read_environment(environ: Mapping[str, str]) -> Json:
+    """`MUDG_INDEX__CELLS=64` becomes {"index": {"cells": 64}}; values are read as YAML scalars."""
+    tree: Json = {}
+    for name, text in environ.items():
+        if not name.startswith(ENV_PREFIX):
+            continue
+        *areas, leaf = name.removeprefix(ENV_PREFIX).lower().split("__")
+        node = tree
+        for area in areas:
+            node = node.setdefault(area, {})
+        node[leaf] = yaml.safe_load(text)
+    return tree
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+def _validate(tree: Json, where: str) -> Settings:
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in item['loc'])}: {_explain(item)}" for item in error.errors()
+        )
+        raise SettingsError(
+            what=f"bad settings: {problems}", where=where, fix="`mudg settings` lists every setting"
+        ) from error
+
+
+def _explain(item: Any) -> str:
+    if item["type"] == "extra_forbidden":
+        return "no such setting"
+    return f"{item['msg']} (got {str(item['input'])[:80]})"

@@ -1,0 +1,16 @@
+"""Artifacts: written once, found by content, verified before use. Start reading at `store.py`."""
+
+from mudg_core.storage.manifest import ArtifactRef, Circumstances, Facts, FileEntry, Manifest, Recipe
+from mudg_core.storage.pointers import Pointer
+from mudg_core.storage.store import ArtifactStore
+
+__all__ = [
+    "ArtifactRef",
+    "ArtifactStore",
+    "Circumstances",
+    "Facts",
+    "FileEntry",
+    "Manifest",
+    "Pointer",
+    "Recipe",
+]

@@ -1,0 +1,96 @@
+"""Where everything lies in a store; the only place that builds paths and URIs.
+
+    artifacts/<stage>/<key>/manifest.json
+    artifacts/<stage>/<key>/attempts/<attempt>/<file name>
+    pointers/<name>.json
+    quarantine/<stage>/<key>/<id>/manifest.json   and   reason.json
+    probes/<id>                                   (only while `check` runs)
+
+Paths are relative to the root of the store, with `/` between parts, on every kind of store. Names are
+validated here and nowhere else, so a class called `../../x` cannot reach outside, whoever passes it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mudg_core.errors import InputError
+
+NAME = re.compile(r"[a-z0-9-]{1,100}")
+HEX = re.compile(r"[0-9a-f]{64}")
+TOKEN = re.compile(r"[0-9a-f]{8,64}")
+FILE_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+
+
+def check_name(name: str, what: str = "name") -> str:
+    """A stage or pointer name."""
+    return _check(NAME, name, what, "use lower-case letters, digits and '-' only")
+
+
+def check_hex(text: str, what: str = "key") -> str:
+    """A key or digest: 64 lower-case hexadecimal digits."""
+    return _check(HEX, text, what, "give all 64 hexadecimal digits")
+
+
+def check_file_name(name: str) -> str:
+    """The name of a file in an artifact; it may lie in folders (`img_emb/img_emb_0.npy`)."""
+    for part in name.split("/"):
+        fix = "use letters, digits, '.', '_' and '-'; folders are separated by '/'; no leading '.'"
+        _check(FILE_PART, part, f"file name {name!r}: part", fix)
+    return name
+
+
+def manifest(stage: str, key: str) -> str:
+    return f"{_artifact(stage, key)}/manifest.json"
+
+
+def attempt_file(stage: str, key: str, attempt: str, name: str) -> str:
+    return f"{attempt_folder(stage, key, attempt)}/{check_file_name(name)}"
+
+
+def attempt_folder(stage: str, key: str, attempt: str) -> str:
+    return f"{_artifact(stage, key)}/attempts/{_token(attempt)}"
+
+
+def pointer(name: str) -> str:
+    return f"pointers/{check_name(name, 'pointer name')}.json"
+
+
+def quarantine(stage: str, key: str, token: str, name: str) -> str:
+    return f"quarantine/{check_name(stage, 'stage')}/{check_hex(key)}/{_token(token)}/{check_file_name(name)}"
+
+
+def probe(token: str) -> str:
+    return f"probes/{_token(token)}"
+
+
+def artifacts(stage: str, key_prefix: str = "") -> str:
+    """What the paths of a stage's artifacts begin with; for people who search, not for decisions."""
+    return f"artifacts/{check_name(stage, 'stage')}/{key_prefix}"
+
+
+def uri(root: str, path: str) -> str:
+    return f"{root.rstrip('/')}/{path}"
+
+
+def parse(text: str, root: str = "") -> tuple[str, str] | None:
+    """(stage, key or its beginning) from `stage/key`, or from any path or URI inside an artifact."""
+    rest = text.removeprefix(root).strip("/").removeprefix("artifacts/")
+    parts = rest.split("/")
+    if len(parts) < 2 or not NAME.fullmatch(parts[0]) or not re.fullmatch(r"[0-9a-f]{1,64}", parts[1]):
+        return None
+    return parts[0], parts[1]
+
+
+def _artifact(stage: str, key: str) -> str:
+    return f"artifacts/{check_name(stage, 'stage')}/{check_hex(key)}"
+
+
+def _token(text: str) -> str:
+    return _check(TOKEN, text, "identifier", "give 8 to 64 hexadecimal digits")
+
+
+def _check(pattern: re.Pattern[str], text: str, what: str, fix: str) -> str:
+    if not pattern.fullmatch(text):
+        raise InputError(what=f"{what} {text[:120]!r} is not allowed in a store", fix=fix)
+    return text

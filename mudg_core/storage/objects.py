@@ -1,0 +1,74 @@
+"""The few things that we ask of a store of objects, and how one is opened from settings.
+
+Every write that others may see is conditional: it either creates an object or replaces exactly the version
+that the writer has seen. That is all the coordination there is, so two kinds of store behave the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from mudg_core.errors import UnsafeStoreError
+from mudg_core.settings import StorageSettings
+
+BLOCK = 1 << 20
+
+
+class Objects(Protocol):
+    """Objects by path (see `layout`). Raises StorageError and its kin, never a library's own errors."""
+
+    @property
+    def url(self) -> str:
+        """Absolute URL of the root."""
+
+    def put_new(self, path: str, data: bytes) -> str:
+        """Creates an object and returns its etag; ConflictError if there already is one."""
+
+    def read(self, path: str) -> tuple[bytes, str] | None:
+        """(content, etag), or None if there is no such object."""
+
+    def replace(self, path: str, data: bytes, expected_etag: str | None) -> str:
+        """Compare-and-swap: ConflictError unless the object is at `expected_etag` (None: absent)."""
+
+    def upload(self, path: str, local_file: Path, sha256: str) -> None:
+        """Stores a file and verifies what was stored. May move the file rather than copy it."""
+
+    def download(self, path: str, local_file: Path) -> None:
+        """Copies an object to a file; MissingArtifactError if there is none. The caller verifies."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def delete(self, path: str, expected_etag: str | None = None) -> None:
+        """Deletes if there (and, if an etag is given, only at that version: else ConflictError)."""
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Paths that begin with `prefix`: for people and garbage collection, no decision rests on it."""
+
+    def local_path(self, path: str) -> Path | None:
+        """Where the object lies on this machine's disk, if it does at all."""
+
+
+def open_objects(settings: StorageSettings) -> Objects:
+    """The store that a URL names. boto3 is imported only where S3 is asked for: it is slow to load."""
+    scheme, separator, rest = settings.url.partition("://")
+    if scheme == "file" and separator and rest:
+        from mudg_core.storage.objects_local import LocalObjects
+
+        return LocalObjects(Path(rest))
+    if scheme == "s3" and rest.strip("/"):
+        from mudg_core.storage.objects_s3 import S3Objects
+
+        return S3Objects(settings)
+    raise UnsafeStoreError(
+        what=f"cannot use {settings.url[:200]!r} as a store",
+        where="storage.url",
+        fix="supported are file:///absolute/path, file://relative/path and s3://bucket/prefix",
+    )
+
+
+def sha256_of(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

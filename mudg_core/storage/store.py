@@ -1,0 +1,226 @@
+"""Artifacts by content: find one, build one exactly once, read one that is what it claims to be.
+
+The commit protocol (one line of code each in `build` and `_commit`): work in scratch, upload under an
+attempt of one's own, verify, then create the manifest on condition that there is none. Until the manifest
+is there nothing is visible; once it is there it never changes. Whoever comes second adopts what is there.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, StorageError
+from mudg_core.settings import StorageSettings
+from mudg_core.storage import browse, layout, pointers, probe
+from mudg_core.storage.circumstances import circumstances
+from mudg_core.storage.contents import check_facts, collect
+from mudg_core.storage.copies import VerifiedCopies
+from mudg_core.storage.manifest import ArtifactRef, Facts, FileEntry, Manifest, Recipe
+from mudg_core.storage.objects import Objects, open_objects
+from mudg_core.storage.objects_local import SCRATCH, disk_errors
+from mudg_core.storage.pointers import Pointer
+from mudg_core.storage.quarantine import set_aside
+from mudg_core.storage.scratch import scratch_folder, sweep
+
+REBUILD = "run again: the artifact will be rebuilt"
+
+
+class ArtifactStore:
+    """One store. Safe to share between threads, and to send to other processes: it carries settings only."""
+
+    def __init__(self, settings: StorageSettings, objects: Objects | None = None) -> None:
+        self.settings = settings
+        self.objects = objects or open_objects(settings)
+        cache = Path(settings.cache_dir).expanduser().absolute()
+        self._copies = VerifiedCopies(self.objects, cache)
+        self._scratch = self.objects.local_path(SCRATCH) or cache / SCRATCH
+        sweep(self._scratch)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        settings = self.settings.model_copy(
+            update={"url": self.url, "cache_dir": str(self._copies.cache)}  # absolute: cwd differs elsewhere
+        )
+        return ArtifactStore, (settings,)
+
+    @property
+    def url(self) -> str:
+        return self.objects.url
+
+    def check(self) -> None:
+        """Refuses a store that ignores conditional puts; to be called once, before any work."""
+        probe.check(self.objects)
+
+    # -- building -----------------------------------------------------------------------------------------
+
+    def find(self, key_of: Recipe) -> ArtifactRef | None:
+        """The artifact of a recipe, if it was ever committed. Looks at the manifest only."""
+        found = self._read_manifest(key_of.stage, key_of.key)
+        return found.ref if found else None
+
+    def build(self, recipe: Recipe, make: Callable[[Path], Facts]) -> ArtifactRef:
+        """Adopts the artifact of a recipe, or lets `make` leave its files in a folder and commits them."""
+        if found := self.find(recipe):
+            return found
+        with disk_errors(self._scratch, only_full=True), scratch_folder(self._scratch) as folder:
+            manifest = self._make(recipe, make, folder)
+            self._upload(manifest, folder)
+        return self._commit(manifest)
+
+    def _make(self, recipe: Recipe, make: Callable[[Path], Facts], folder: Path) -> Manifest:
+        started = time.monotonic()
+        facts = make(folder)
+        seconds = time.monotonic() - started
+        check_facts(facts, str(recipe))
+        return Manifest(
+            recipe=recipe,
+            key=recipe.key,
+            files=collect(folder, facts.volatile, str(recipe)),
+            facts=facts.facts,
+            circumstances=circumstances(uuid.uuid4().hex, seconds),
+        )
+
+    def _upload(self, manifest: Manifest, folder: Path) -> None:
+        try:
+            for entry in manifest.files:
+                self.objects.upload(manifest.path(entry.name), folder / entry.name, entry.sha256)
+        except BaseException:
+            self._drop(manifest)
+            raise
+
+    def _commit(self, manifest: Manifest) -> ArtifactRef:
+        """Own files are dropped only when somebody else has won for certain. After an error that leaves it
+        open (a lost reply), they stay: the manifest may have arrived, and would name them."""
+        try:
+            self.objects.put_new(layout.manifest(manifest.recipe.stage, manifest.key), manifest.to_bytes())
+        except ConflictError as conflict:
+            winner = self.find(manifest.recipe)
+            if winner is None:  # set aside between the two calls; the caller's retry starts afresh
+                raise StorageError(what=conflict.what, where=conflict.where, fix="run again") from conflict
+            self._drop(manifest)
+            return winner
+        return manifest.ref
+
+    def _drop(self, manifest: Manifest) -> None:
+        """Best effort: what is left is invisible, and garbage collection finds it."""
+        for entry in manifest.files:
+            with suppress(StorageError):
+                self.objects.delete(manifest.path(entry.name))
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def manifest(self, ref: ArtifactRef) -> Manifest:
+        found = self._read_manifest(ref.stage, ref.key)
+        if found is None:
+            raise MissingArtifactError(
+                what=f"artifact {ref} is not in the store", where=self.uri(ref), fix="run the stage again"
+            )
+        if found.digest != ref.digest:
+            raise ChecksumError(
+                what=f"artifact {ref} was rebuilt and came out differently",
+                where=self.uri(ref),
+                fix="run again: what was made from the old one will be made anew",
+            )
+        return found
+
+    def file(self, ref: ArtifactRef, name: str) -> Path:
+        """A verified file on this machine's disk. A damaged artifact is set aside before the error."""
+        manifest = self.manifest(ref)
+        entry = manifest.entry(name)
+        if entry is None:
+            names = ", ".join(sorted(entry.name for entry in manifest.files)[:20])
+            raise MissingArtifactError(
+                what=f"artifact {ref} has no file {name!r}", where=self.uri(ref), fix=f"it has: {names}"
+            )
+        return self._verified(manifest, entry)
+
+    def files(self, ref: ArtifactRef) -> dict[str, Path]:
+        manifest = self.manifest(ref)
+        return {entry.name: self._verified(manifest, entry) for entry in manifest.files}
+
+    def folder(self, ref: ArtifactRef) -> Path:
+        """All files, verified, in one directory under their own names (read-only by agreement)."""
+        manifest = self.manifest(ref)
+        attempt = layout.attempt_folder(ref.stage, ref.key, manifest.circumstances.attempt)
+        copies = {entry.name: self._verified(manifest, entry) for entry in manifest.files}
+        if local := self.objects.local_path(attempt):
+            return local
+        folder = self._copies.folder(manifest)
+        for name, copy in copies.items():
+            self._copies.link_into(folder, name, copy)
+        return folder
+
+    def verify(self, ref: ArtifactRef) -> None:
+        """Reads every byte of an artifact, whatever was verified before; sets it aside if damaged."""
+        manifest = self.manifest(ref)
+        for entry in manifest.files:
+            self._verified(manifest, entry, fresh=True)
+
+    def quarantine(self, ref: ArtifactRef, reason: str) -> None:
+        """Moves the manifest aside, so that the next run builds the artifact again."""
+        self._quarantine(self.manifest(ref), reason)
+
+    def _verified(self, manifest: Manifest, entry: FileEntry, *, fresh: bool = False) -> Path:
+        try:
+            return self._copies.get(manifest, entry, fresh=fresh)
+        except (ChecksumError, MissingArtifactError) as error:
+            self._quarantine(manifest, f"{entry.name}: {error.what}")
+            parents = ", ".join(str(parent) for parent in manifest.recipe.all_parents()) or "no parents"
+            what = f"artifact {manifest.ref} (made from {parents}): {error.what}"
+            raise type(error)(what=what, where=error.where, fix=REBUILD) from error
+
+    def _quarantine(self, manifest: Manifest, reason: str) -> None:
+        """Only the very manifest that was found wanting: by now another may have been built in its place."""
+        path = layout.manifest(manifest.recipe.stage, manifest.key)
+        found = self.objects.read(path)
+        if found and found[0] == manifest.to_bytes():
+            set_aside(self.objects, manifest.recipe.stage, manifest.key, found, reason)
+
+    def _read_manifest(self, stage: str, key: str) -> Manifest | None:
+        path = layout.manifest(stage, key)
+        found = self.objects.read(path)
+        if found is None:
+            return None
+        where = layout.uri(self.url, path)
+        try:
+            manifest = Manifest.from_bytes(found[0], where)
+            if (manifest.recipe.stage, manifest.key) != (stage, key):
+                raise ChecksumError(what="the manifest is that of another artifact", where=where, fix=REBUILD)
+        except ChecksumError as error:
+            set_aside(self.objects, stage, key, found, error.what)
+            raise
+        return manifest
+
+    # -- pointers and people ------------------------------------------------------------------------------
+
+    def pointer(self, name: str) -> Pointer | None:
+        return pointers.read(self.objects, name)
+
+    def move_pointer(self, name: str, ref: ArtifactRef, expected: Pointer | None) -> Pointer:
+        """Compare-and-swap: ConflictError if somebody else moved it since `expected` was read."""
+        self.manifest(ref)  # a pointer to nothing helps nobody
+        return pointers.move(self.objects, name, ref, expected)
+
+    def at(self, stage: str, key: str) -> ArtifactRef:
+        """The artifact at a full key, whoever knows only that."""
+        found = self._read_manifest(stage, key)
+        if found is None:
+            raise MissingArtifactError(what=f"there is no artifact {stage}/{key}", where=self.url)
+        return found.ref
+
+    def resolve(self, text: str) -> ArtifactRef:
+        """For people: `stage/beginning-of-key`, a URI inside the artifact, or the name of a pointer."""
+        return browse.resolve(self, text)
+
+    def lineage(self, ref: ArtifactRef) -> Iterator[Manifest]:
+        """The manifests that led to an artifact and its own: parents first, each once."""
+        return browse.lineage(self, ref)
+
+    def uri(self, ref: ArtifactRef, name: str | None = None) -> str:
+        """Where an artifact's manifest, or one of its files, lies."""
+        if name is None:
+            return layout.uri(self.url, layout.manifest(ref.stage, ref.key))
+        return layout.uri(self.url, self.manifest(ref).path(name))

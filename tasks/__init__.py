@@ -1,0 +1,1 @@
+"""One thin stage for each arrow of the pipeline: resolve inputs, call mudg_core, commit an artifact."""

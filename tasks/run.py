@@ -1,0 +1,59 @@
+"""One run of a flow: its settings, its store, and a record of what each stage did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactStore
+
+Done = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """What a stage did in this run: artifacts that it found, artifacts that it made, wall time."""
+
+    stage: str
+    cached: int
+    computed: int
+    seconds: float
+
+
+class Watcher(Protocol):
+    """Shows a stage to a person while it runs; `done` is told how many of its artifacts are there."""
+
+    def __call__(self, stage: str, artifacts: int, cached: int) -> AbstractContextManager[Done]: ...
+
+
+@contextmanager
+def unwatched(stage: str, artifacts: int, cached: int) -> Iterator[Done]:
+    yield lambda done: None
+
+
+# Not a flow parameter: Prefect records parameters, and a terminal is none.
+WATCHER: ContextVar[Watcher] = ContextVar("watcher", default=unwatched)
+
+
+@dataclass
+class Run:
+    """Passed through a flow by hand: explicit, so that a test can look at it."""
+
+    settings: Settings
+    records: list[StageRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = ArtifactStore(self.settings.storage)
+
+    @contextmanager
+    def watch(self, stage: str, artifacts: int, cached: int) -> Iterator[Done]:
+        started = time.monotonic()
+        with WATCHER.get()(stage, artifacts, cached) as done:
+            yield done
+        seconds = time.monotonic() - started
+        self.records.append(StageRecord(stage, cached, artifacts - cached, seconds))

@@ -1,0 +1,235 @@
+"""A made-up run with the numbers of a real one: everything the report can show, for any number of classes."""
+
+from __future__ import annotations
+
+import io
+import random
+from hashlib import sha256
+
+from PIL import Image, ImageDraw
+
+from mudg_core.report.data import (
+    Descriptor,
+    DomainScores,
+    GalleryImage,
+    IndexReport,
+    LineageNode,
+    ReportData,
+    TargetReport,
+    Timing,
+)
+
+ANIMALS = (
+    "cat",
+    "dog",
+    "fox",
+    "wolf",
+    "bear",
+    "rabbit",
+    "pig",
+    "horse",
+    "zebra",
+    "giraffe",
+    "elephant",
+    "bird",
+    "owl",
+    "duck",
+    "penguin",
+    "fish",
+    "shark",
+    "turtle",
+)
+DOMAINS = ("chalk", "neon", "sketch", "watercolor")
+PHRASES = (
+    "which has stripes",
+    "which is seen from above",
+    "at the beach",
+    "which is drawn with chalk",
+    "in snow",
+    "which has a long neck",
+    "made of paper",
+    "on a postcard",
+    "which is small",
+    "seen at night",
+)
+REASONS = ("dead link", "unlike its query", "unreadable image")
+
+
+def picture(dice: random.Random) -> bytes:
+    """A coloured shape on a coloured ground."""
+    ink, ground = (tuple(dice.randrange(256) for _ in range(3)) for _ in range(2))
+    image = Image.new("RGB", (64, 64), ground)
+    draw = ImageDraw.Draw(image)
+    corner, size = dice.randrange(4, 20), dice.randrange(24, 40)
+    shape = dice.choice((draw.ellipse, draw.rectangle))
+    shape((corner, corner, corner + size, corner + size), fill=ink)
+    data = io.BytesIO()
+    image.save(data, "JPEG", quality=85)
+    return data.getvalue()
+
+
+def fake_target(
+    classes: tuple[str, ...] = ANIMALS,
+    *,
+    name: str = "animals",
+    gain: float = 12.3,
+    evaluated: bool = True,
+    seeds: int = 1,
+    per_class: int = 16,
+) -> TargetReport:
+    dice = random.Random(len(classes) + seeds)
+    size = len(classes)
+    before = tuple(int(900 / (1 + 0.5 * i)) + dice.randrange(20) for i in range(size))
+    after = tuple(min(per_class, n) for n in before)
+    pictures = [picture(dice) for _ in range(24)]
+    return TargetReport(
+        name=name,
+        description="Pets, farm and wild animals; dog, fox and wolf are close.",
+        classes=classes,
+        template="a photo of a {}.",
+        seeds=tuple(range(seeds)),
+        scores=_scores(dice, gain, seeds) if evaluated else {},
+        class_accuracy=_class_accuracy(dice, size, gain) if evaluated else {},
+        descriptors=_descriptors(dice),
+        labels_before=before,
+        labels_after=after,
+        funnel=(
+            ("hits", 16_384),
+            ("different rows", 5_210),
+            ("different images", 3_021),
+            ("chosen", sum(after)),
+        ),
+        outcomes={"chosen": sum(after), "dead link": 31, "unlike its query": 48, "unreadable image": 4},
+        gallery=tuple(_gallery(dice, classes, after, pictures)),
+        losses=tuple(_loss_curve(dice) for _ in range(seeds)),
+        initial_share=0.367,
+    )
+
+
+def _loss_curve(dice: random.Random) -> tuple[float, ...]:
+    return tuple(3.2 / (1 + step / 40) + 0.6 + dice.gauss(0, 0.12) for step in range(200))
+
+
+def _scores(dice: random.Random, gain: float, seeds: int) -> dict[str, DomainScores]:
+    plan = {
+        "zero_shot": 0.0,
+        "nearest_neighbours": gain * 0.6,
+        "mudg": gain,
+        "zero_shot_averaged": 1.4,
+        "mudg_averaged": gain + 0.8,
+    }
+    scores = {}
+    for arm, more in plan.items():
+        shifts = zip(DOMAINS, (4.1, -11.0, 2.3, 4.6), strict=True)
+        domains = {domain: round(58.9 + more + shift, 2) for domain, shift in shifts}
+        spread = round(dice.uniform(0.4, 1.2), 2) if seeds > 1 and not arm.startswith("zero") else 0.0
+        scores[arm] = DomainScores(round(58.9 + more, 2), spread, domains)
+    return scores
+
+
+def _class_accuracy(dice: random.Random, size: int, gain: float) -> dict[str, tuple[float, ...]]:
+    plain = [dice.uniform(25, 85) for _ in range(size)]
+    ours = [min(100.0, max(0.0, value + dice.gauss(gain, 11))) for value in plain]
+    return {"zero_shot": tuple(plain), "nearest_neighbours": tuple(plain), "mudg": tuple(ours)}
+
+
+def _descriptors(dice: random.Random, amount: int = 220) -> tuple[Descriptor, ...]:
+    scored = sorted((max(0, round(dice.gauss(6, 3))), dice.gauss(0.2, 0.4)) for _ in range(amount))
+    texts = [*PHRASES, *(f"{PHRASES[i % len(PHRASES)]}, variant {i}" for i in range(len(PHRASES), amount))]
+    every = enumerate(zip(texts, scored, strict=True))
+    return tuple(Descriptor(text, loss, rise, i < 16) for i, (text, (loss, rise)) in every)
+
+
+def _gallery(
+    dice: random.Random, classes: tuple[str, ...], after: tuple[int, ...], pictures: list[bytes]
+) -> list[GalleryImage]:
+    images = []
+    for label, name in enumerate(classes):
+        outcomes = ["chosen"] * after[label] + [dice.choice(REASONS) for _ in range(5)]
+        for place, outcome in enumerate(outcomes):
+            dead = outcome == "dead link"
+            row = 1000 * label + place
+            images.append(
+                GalleryImage(
+                    image=b"" if dead else dice.choice(pictures),
+                    label=label,
+                    row=row,
+                    query=f"a photo of a {name}, {dice.choice(PHRASES)}.",
+                    rank=dice.randrange(1, 65),
+                    cosine=dice.uniform(0.24, 0.41),
+                    fresh_cosine=None if dead else dice.uniform(0.2, 0.4),
+                    outcome=outcome,
+                    url=f"https://pictures.example/{row}.jpg",
+                    caption=f"{name} on a postcard",
+                )
+            )
+    return images
+
+
+def fake_lineage(shards: int = 12) -> tuple[LineageNode, ...]:
+    shape = {
+        "corpus-shard": (),
+        "embedding-shard": ("corpus-shard",),
+        "pairs": ("embedding-shard",),
+        "centroids": ("pairs",),
+        "index": ("centroids", "embedding-shard"),
+        "queries": (),
+        "candidates": ("queries", "index"),
+        "pseudo-labels": ("candidates",),
+        "training-set": ("pseudo-labels", "corpus-shard", "queries"),
+        "model": ("training-set", "queries"),
+        "scores": ("model",),
+    }
+    many = {stage: shards if "shard" in stage else 1 for stage in shape}
+    names = {stage: [f"{stage}/{i:012x}" for i in range(many[stage])] for stage in shape}
+    return tuple(
+        LineageNode(
+            ref,
+            stage,
+            sha256(ref.encode()).hexdigest(),
+            "ab" * 32,
+            "2000 rows",
+            tuple(p for s in parents for p in names[s]),
+        )
+        for stage, parents in shape.items()
+        for ref in names[stage]
+    )
+
+
+def fake_report(
+    *targets: TargetReport, notes: tuple[str, ...] = ("class 'owl' has only 3 images",)
+) -> ReportData:
+    return ReportData(
+        title="Demo run",
+        created="2026-11-16 03:44 UTC",
+        version="0.1.0",
+        profile="paper",
+        targets=targets or (fake_target(),),
+        index=IndexReport(
+            24_000,
+            512,
+            128,
+            "flat",
+            "paired",
+            {1: 0.31, 2: 0.42, 4: 0.55, 8: 0.67, 16: 0.78, 32: 0.86, 64: 0.93, 128: 1.0},
+            tuple((0.42 - 0.05 * (1 - 0.6**i), 0.61 - 0.2 * (1 - 0.5**i)) for i in range(10)),
+        ),
+        timings=(
+            Timing("corpus-shard", 12, 41.2),
+            Timing("embedding-shard", 12, 96.4),
+            Timing("pairs", 1, 8.1),
+            Timing("centroids", 1, 5.4),
+            Timing("index", 1, 2.2),
+            Timing("queries", 1, 14.9),
+            Timing("candidates", 1, 1.3),
+            Timing("training-set", 1, 7.7),
+            Timing("model", 1, 181.0),
+        ),
+        lineage=fake_lineage(),
+        settings={
+            "profile": "paper",
+            "index": {"cells": 128, "method": "paired"},
+            "train": {"learning_rate": 6.4e-4},
+        },
+        notes=notes,
+    )

@@ -1,0 +1,134 @@
+"""Charts are well-formed, show the numbers they were given, and survive any of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+from markupsafe import Markup
+
+from mudg_core.report import charts
+from mudg_core.report.charts.layers import depths, layout
+from mudg_core.report.charts.lines import MAX_POINTS, smooth, thin
+from mudg_core.report.charts.svg import tag, ticks
+from mudg_core.report.data import Descriptor, DomainScores, LineageNode, Timing
+from mudg_core.report.words import columns, duration, number, shorten, signed
+from tests.core.report.fake import fake_lineage, fake_report, fake_target
+
+TARGET, REPORT = fake_target(seeds=3), fake_report()
+assert REPORT.index
+EVERY = {
+    "accuracy": charts.accuracy(TARGET.scores),
+    "gains": charts.class_gains(
+        TARGET.classes, *(TARGET.class_accuracy[arm] for arm in ("zero_shot", "mudg"))
+    ),
+    "labels": charts.labels(TARGET.classes, TARGET.labels_before, TARGET.labels_after),
+    "descriptors": charts.descriptor_losses(TARGET.descriptors),
+    "funnel": charts.funnel(TARGET.funnel),
+    "outcomes": charts.outcomes(TARGET.outcomes),
+    "training": charts.training(TARGET.losses),
+    "recall": charts.recall(REPORT.index.recall_at_1),
+    "objective": charts.objective([step[0] for step in REPORT.index.objectives], "k-means", "arm-mudg"),
+    "timings": charts.timings(REPORT.timings),
+    "lineage": charts.lineage(REPORT.lineage),
+}
+
+
+def words(chart: Markup) -> list[str]:
+    return [node.text or "" for node in ElementTree.fromstring(chart).iter("text")]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_chart_is_well_formed_and_named(name: str) -> None:
+    root = ElementTree.fromstring(EVERY[name])
+    assert root.tag == "svg" and root.get("role") == "img" and root.get("aria-label")
+    assert all(math.isfinite(float(value)) for value in re.findall(r"-?\d+\.?\d*", root.get("viewBox", "")))
+    assert all(float(node.get("width", "1")) > 0 for node in root.iter("rect"))
+
+
+def test_accuracy_prints_each_value_and_the_mean_apart() -> None:
+    shown = words(EVERY["accuracy"])
+    for arm in ("zero_shot", "nearest_neighbours", "mudg"):
+        assert {number(value) for value in TARGET.scores[arm].domains.values()} <= set(shown)
+        assert number(TARGET.scores[arm].mean) in shown
+    assert "mean ± std" in shown and 'class="whisker"' in EVERY["accuracy"]
+
+
+def test_many_domains_are_cut() -> None:
+    scores = {"mudg": DomainScores(50.0, 0.0, {f"domain {i}": 50.0 for i in range(40)})}
+    assert len(ElementTree.fromstring(charts.accuracy(scores)).findall(".//rect")) == 8 + 1 + 1
+
+
+def test_charts_of_nothing_and_of_nonsense() -> None:
+    nan = math.nan
+    hard = [
+        charts.accuracy({"mudg": DomainScores(nan, nan, {"a": nan})}),
+        charts.class_gains(("a",), (nan,), (1.0,)),
+        charts.labels((), (), ()),
+        charts.descriptor_losses(()),
+        charts.descriptor_losses([Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)]),
+        charts.funnel((("a", 0), ("b", 0))),
+        charts.outcomes({"new reason": 0}),
+        charts.training(((nan,), (), (1.0,))),
+        charts.recall({0: 0.5}),
+        charts.recall({8: nan}),
+        charts.objective([], "x", "y"),
+        charts.timings([Timing("x", 1, nan), Timing("y", 1, 0.0)]),
+        charts.lineage(
+            [LineageNode("a/1", "a", "1", "", "", ("b/1",)), LineageNode("b/1", "b", "1", "", "", ("a/1",))]
+        ),
+    ]
+    for chart in hard:
+        ElementTree.fromstring(chart)
+        assert "nan" not in chart.lower().replace("n/a", "")
+
+
+def test_shards_are_one_box_of_the_lineage() -> None:
+    shown = words(charts.lineage(fake_lineage(shards=300)))
+    assert shown.count("\u00d7 300") == 2 and len(shown) < 40
+
+
+def test_columns_follow_the_longest_path_and_late_sources_move_right() -> None:
+    edges = [("a", "b"), ("b", "c"), ("a", "c"), ("q", "c")]
+    assert depths(["a", "b", "c", "q"], edges) == {"a": 0, "b": 1, "c": 2, "q": 0}
+    plan = layout(["a", "b", "c", "q"], edges)
+    assert plan.column["q"] == 1
+    assert [len(route) for route in plan.routes] == [2, 2, 3, 2]
+    places = [(plan.column[name], round(plan.height[name])) for name in plan.column]
+    assert len(places) == len(set(places))
+
+
+def test_tags_escape_children_and_attributes() -> None:
+    made = tag("text", '<b a="1">&', title='"><script>', x=1.25)
+    assert made == '<text title="&#34;&gt;&lt;script&gt;" x="1.2">&lt;b a=&#34;1&#34;&gt;&amp;</text>'
+
+
+def test_ticks_are_round_and_cover_the_range() -> None:
+    assert ticks(0, 75.8) == [0, 20, 40, 60, 80]
+    for low, high in [(0.36, 0.421), (3, 3), (-5, 1e9), (math.nan, 1)]:
+        marks = ticks(low, high)
+        assert len(marks) >= 2 and not (marks[0] > low or marks[-1] < high)
+
+
+def test_smoothing_keeps_a_line_and_thinning_its_ends() -> None:
+    flat = [(float(i), 2.0) for i in range(1000)]
+    assert all(abs(y - 2) < 1e-9 for _, y in smooth(flat))
+    assert len(thin(flat)) == MAX_POINTS and thin(flat)[0] == flat[0] and thin(flat)[-1] == flat[-1]
+
+
+def test_numbers_in_words() -> None:
+    assert [number(-0.04), number(-1.9), number(1234.56, 0), number(math.inf)] == [
+        "0.0",
+        "\u22121.9",
+        "1,235",
+        "n/a",
+    ]
+    assert [signed(0), signed(12.3), signed(-1.9)] == ["0.0", "+12.3", "\u22121.9"]
+    assert [duration(41.2), duration(358), duration(7300)] == ["41.2 s", "5 min 58 s", "2 h 1 min"]
+    assert (
+        shorten("a\n b", 9) == "a b"
+        and columns(shorten("漢字" * 30, 10)) <= 10
+        and len(shorten("x" * 99, 10)) == 10
+    )
