@@ -15,6 +15,7 @@ from mudg_core.storage import ArtifactRef
 from mudg_core.target.descriptors import read_pool
 from mudg_core.target.spec import Target
 from tasks.dataset import fetch, label, retrieve, select
+from tasks.policy import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
 from tasks.target import augment, collect_evaluation
@@ -29,14 +30,32 @@ NEAREST_NEIGHBOURS = {
 
 
 @dataclass(frozen=True)
-class Arm:
-    """One way to a model (the method, or the baseline); lists have an entry for each seed of the target."""
+class Dataset:
+    """What was found for a target; `by_seed` has a training set for each of its seeds."""
 
     queries: ArtifactRef
     found: ArtifactRef
     labels: ArtifactRef
-    datasets: list[ArtifactRef]
+    by_seed: list[ArtifactRef]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to a model (the method, or the baseline); a model for each seed."""
+
+    data: Dataset
     models: list[ArtifactRef]
+
+
+@dataclass(frozen=True)
+class Started:
+    """An arm whose models are still being trained."""
+
+    data: Dataset
+    training: Pending
+
+    def finish(self) -> Arm:
+        return Arm(self.data, self.training.results())
 
 
 @dataclass(frozen=True)
@@ -62,57 +81,60 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     settings = settings.replace(target.settings, where=f"settings of target {target.name}")
     run = Run(settings.replace({"evaluate": {"source": target.evaluation}}))
     version = current_version(run.store)
-    mudg = build_arm(run, target, version)
-    scores = compare(run, target, version, mudg) if target.evaluation else []
+    started = start(run, target, version)
+    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records)
+    plain = start(baseline, target, version) if target.evaluation else None
+    mudg = started.finish()
+    scores = compare(run, target, mudg, plain.finish()) if plain else []
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores)])
     return ClassifierBuild(target, mudg, scores, page, run.records)
 
 
-def build_arm(run: Run, target: Target, version: IndexVersion) -> Arm:
-    """Queries to models; the seeds of a target run side by side."""
-    seeds, embeddings, file = target.seeds, version.embeddings, run.settings.augment.descriptors
+def start(run: Run, target: Target, version: IndexVersion) -> Started:
+    """Data for a target, and training on it under way; the next arm's data can be built meanwhile."""
+    data = build_dataset(run, target, version)
+    jobs = zip(data.by_seed, target.seeds, strict=True)
+    training = train.start(run, [{"dataset": d, "queries": data.queries, "seed": seed} for d, seed in jobs])
+    return Started(data, training)
+
+
+def build_dataset(run: Run, target: Target, version: IndexVersion) -> Dataset:
+    """Queries to training sets; the seeds of a target run side by side."""
+    embeddings, file = version.embeddings, run.settings.augment.descriptors
     pool = list(read_pool(file)) if file else []
     queries = augment(run, classes=list(target.classes), template=target.template, pool=pool)
     found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings)
     labels = label(run, found=found)
-    picks = select.map(run, [{"labels": labels, "embeddings": embeddings, "seed": seed} for seed in seeds])
+    picks = select.map(run, [{"labels": labels, "embeddings": embeddings, "seed": s} for s in target.seeds])
     sources = {"found": found, "queries": queries, "shards": version.shards}
-    datasets = fetch.map(run, [{"picks": pick, **sources} for pick in picks])
-    models = train.map(
-        run,
-        [{"dataset": d, "queries": queries, "seed": seed} for d, seed in zip(datasets, seeds, strict=True)],
-    )
-    return Arm(queries, found, labels, datasets, models)
+    return Dataset(queries, found, labels, fetch.map(run, [{"picks": pick, **sources} for pick in picks]))
 
 
-def compare(run: Run, target: Target, version: IndexVersion, mudg: Arm) -> list[ArtifactRef]:
+def compare(run: Run, target: Target, mudg: Arm, plain: Arm) -> list[ArtifactRef]:
     """Scores of the student before finetuning, after plain retrieval, and after the method; one a seed."""
-    baseline = Run(run.settings.replace(NEAREST_NEIGHBOURS), run.records)
-    nearest = build_arm(baseline, target, version)
     classes = list(target.classes)
     source = Source(target.evaluation or "", classes, run.settings.evaluate.demo_images_per_class)
     evaluation = collect_evaluation(run, classes=classes, fingerprint=source.fingerprint())
-    common = {"names": ["nearest_neighbours", "mudg"], "queries": mudg.queries, "evaluation": evaluation}
-    return evaluate.map(
-        run, [{"models": list(pair), **common} for pair in zip(nearest.models, mudg.models, strict=True)]
-    )
+    common = {"names": ["nearest_neighbours", "mudg"], "queries": mudg.data.queries, "evaluation": evaluation}
+    pairs = zip(plain.models, mudg.models, strict=True)
+    return evaluate.map(run, [{"models": list(pair), **common} for pair in pairs])
 
 
 def report(
     run: Run, title: str, version: IndexVersion, made: Sequence[tuple[Target, Arm, list[ArtifactRef]]]
 ) -> ArtifactRef:
     """One page for one target or several."""
-    arms = [arm for _, arm, _ in made]
+    data = [arm.data for _, arm, _ in made]
     return write_report(
         run,
         title=title,
         targets=[target.model_dump(mode="json") for target, _, _ in made],
         settings=run.settings.model_dump(mode="json", exclude={"storage", "compute"}),
-        queries=[arm.queries for arm in arms],
-        found=[arm.found for arm in arms],
-        labels=[arm.labels for arm in arms],
-        datasets=[ref for arm in arms for ref in arm.datasets],
-        models=[ref for arm in arms for ref in arm.models],
+        queries=[found.queries for found in data],
+        found=[found.found for found in data],
+        labels=[found.labels for found in data],
+        datasets=[ref for found in data for ref in found.by_seed],
+        models=[ref for _, arm, _ in made for ref in arm.models],
         scores=[ref for _, _, scores in made for ref in scores],
         shards=version.shards,
         centroids=version.centroids,

@@ -41,6 +41,27 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Pending:
+    """Artifacts of one stage that are being made."""
+
+    run: Run
+    stage: str
+    artifacts: int
+    cached: int
+    futures: list[PrefectFuture[list[dict[str, str]]]]
+
+    def results(self) -> list[ArtifactRef]:
+        """Always by `.result()`: a bare `.wait()` hides that a worker was killed."""
+        refs: list[ArtifactRef] = []
+        with self.run.watch(self.stage, self.artifacts, self.cached) as done:
+            for future in self.futures:
+                batch = _result(future, self.stage, self.run.settings.compute.task_timeout_seconds)
+                refs.extend(ArtifactRef.model_validate(ref) for ref in batch)
+                done(len(refs))
+        return refs
+
+
+@dataclass(frozen=True)
 class Stage:
     """A stage of the pipeline; call it with a run and its inputs to get the artifact's reference."""
 
@@ -56,19 +77,15 @@ class Stage:
 
     def map(self, run: Run, many: Iterable[Inputs], per_task: int = 1) -> list[ArtifactRef]:
         """One artifact for each set of inputs, `per_task` of them in one Prefect task, in order."""
+        return self.start(run, many, per_task).results()
+
+    def start(self, run: Run, many: Iterable[Inputs], per_task: int = 1) -> Pending:
+        """The same without waiting, so that independent work can be started before."""
         recipes = [self.recipe(run.settings, inputs) for inputs in many]
         found = [run.store.find(recipe) is not None for recipe in recipes]
-        with run.watch(self.name, len(recipes), sum(found)) as done:
-            futures = [
-                self._submit(run, recipes[i : i + per_task], fresh=not all(found[i : i + per_task]))
-                for i in range(0, len(recipes), per_task)
-            ]
-            refs: list[ArtifactRef] = []
-            for future in futures:
-                batch = _result(future, self.name, run.settings.compute.task_timeout_seconds)
-                refs.extend(ArtifactRef.model_validate(ref) for ref in batch)
-                done(len(refs))
-        return refs
+        batches = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
+        futures = [self._submit(run, recipes[part], fresh=not all(found[part])) for part in batches]
+        return Pending(run, self.name, len(recipes), sum(found), futures)
 
     def recipe(self, settings: Settings, inputs: Inputs) -> Recipe:
         """Artifacts among the inputs are parents; everything else is a setting of this one artifact."""

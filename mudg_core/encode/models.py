@@ -21,7 +21,6 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-import mudg_core.encode.torchvision_ops  # noqa: F401  (must come before open_clip)
 from mudg_core.errors import ModelError
 
 with warnings.catch_warnings():

@@ -6,7 +6,7 @@ with it retrieve images of any animal. Its loss counts the clusters of similar l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from mudg_core.target.spec import Target
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
 Encoder = Callable[[Sequence[str]], Float32]
+
+TEXTS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,29 @@ def score(
 ) -> tuple[list[Scored], Int64]:
     """Every descriptor's loss, best first, and the cluster of each label.
 
-    Descriptors stream through the text tower one at a time, so memory is one set of label features.
+    Descriptors stream through the text tower a few at a time: memory is set by TEXTS_AT_ONCE.
     """
     plain = encode(target.prompts())
     clusters = cluster_labels(plain, label_clusters, seed)
     groups = [np.flatnonzero(clusters == number) for number in range(clusters.max() + 1)]
     before = _mean_cosines(plain, groups)
     scored = []
-    for descriptor in pool:
-        features = encode([target.prompt(label, descriptor) for label in range(len(target.classes))])
+    for descriptor, features in _augmented(target, pool, encode):
         rises = _mean_cosines(features, groups) - before
         collapsed = np.flatnonzero(rises > 0)
         scored.append(Scored(descriptor, len(collapsed), float(rises.sum()), tuple(collapsed.tolist())))
     order = sorted(range(len(pool)), key=lambda i: (scored[i].loss, scored[i].rise, i))
     return [scored[i] for i in order], clusters
+
+
+def _augmented(target: Target, pool: Sequence[str], encode: Encoder) -> Iterator[tuple[str, Float32]]:
+    """Each descriptor with the features of all labels; enough texts at once to keep the tower busy."""
+    labels = len(target.classes)
+    step = max(1, TEXTS_AT_ONCE // labels)
+    for first in range(0, len(pool), step):
+        chunk = pool[first : first + step]
+        features = encode([target.prompt(label, phrase) for phrase in chunk for label in range(labels)])
+        yield from zip(chunk, features.reshape(len(chunk), labels, -1), strict=True)
 
 
 def cluster_labels(features: Float32, count: int, seed: int, iterations: int = 20) -> Int64:

@@ -52,7 +52,7 @@ def finetune(
     parameters = student.trained_parameters()
     average = {name: parameter.detach().clone() for name, parameter in parameters.items()}
     optimiser = _optimiser(student, settings)
-    targets, losses = torch.from_numpy(labels).to(clip.device), []
+    targets, losses = torch.tensor(labels, device=clip.device), []
     batches = _batches(len(pixels), settings.batch_size, random)
 
     for step in range(settings.iterations):
@@ -70,7 +70,7 @@ def finetune(
             )
         loss = diversity_loss(logits, targets[rows], initial.softmax(dim=-1), settings.diversity)
 
-        losses.append(float(loss))
+        losses.append(loss.item())
         if not math.isfinite(losses[-1]):
             raise TrainingError(
                 what=f"the loss became {losses[-1]} at step {step + 1}", fix="lower train.learning_rate"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from mudg_core.corpus.demo import drawn, painted
+from mudg_core.corpus.demo import drawn, painted, printed
 from mudg_core.corpus.demo.dice import Dice
 from mudg_core.corpus.demo.scene import Facts, Scene, compose
 
@@ -23,12 +23,14 @@ RENDERERS: dict[str, Style] = {
     "blueprint": drawn.blueprint,
     "chalk": drawn.chalk,
     "mosaic": drawn.mosaic,
+    "poster": printed.poster,
+    "halftone": printed.halftone,
 }
 
 CORPUS_STYLES: dict[str, float] = {
     "photo": 0.50, "clipart": 0.24, "cartoon": 0.15, "watercolor": 0.06, "sketch": 0.03, "pixel": 0.02,
 }
-ABSENT_STYLES: tuple[str, ...] = ("neon", "blueprint", "chalk", "mosaic")
+ABSENT_STYLES: tuple[str, ...] = ("neon", "blueprint", "chalk", "mosaic", "poster", "halftone")
 STYLES: tuple[str, ...] = tuple(RENDERERS)
 
 

@@ -35,10 +35,10 @@ _MARKET = ("apple", "tomato", "cherry", "strawberry", "pear", "avocado", "banana
 
 TARGETS: tuple[DemoTarget, ...] = (
     DemoTarget("animals", "Pets, farm and wild animals; dog, fox and wolf are close.", _ANIMALS, _ANIMALS,
-               "a photo of a {}.", ("sketch", "watercolor", "neon", "chalk")),
+               "a photo of a {}.", ("sketch", "watercolor", "mosaic", "poster")),
     DemoTarget("vehicles-and-buildings", "What stands and drives in a town; bus, van and truck are close.",
                _VEHICLES,
-               _VEHICLES, "a photo of a {}.", ("sketch", "pixel", "blueprint", "neon")),
+               _VEHICLES, "a photo of a {}.", ("sketch", "pixel", "halftone", "blueprint")),
     DemoTarget("market", "Food, plants, clothes and household goods; apple, tomato and cherry are close.",
                _MARKET,
                _MARKET, "a photo of a {}.", ("watercolor", "pixel", "chalk", "mosaic")),
