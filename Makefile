@@ -13,7 +13,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test check format lock demo-models clean
+.PHONY: help setup demo demo-full test check format lock demo-models bench-demo clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,6 +60,9 @@ lock: setup  ## resolve requirements.lock anew from pyproject.toml
 demo-models: setup  ## train the demo world's two CLIP models again (about an hour)
 	$(BIN)/python -m mudg_core.encode.demo.train student
 	$(BIN)/python -m mudg_core.encode.demo.train index
+
+bench-demo: setup  ## measure the demo: accuracy, time, memory; cold and warm (--full: add FULL=--full)
+	$(BIN)/python -m benchmarks.demo $(FULL)
 
 clean:  ## remove what runs and tests have made; .venv stays
 	rm -rf .mudg .pytest_cache .mypy_cache .ruff_cache build *.egg-info

@@ -9,10 +9,8 @@ import os
 _DEFAULTS = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_LOGGING_LEVEL": "WARNING",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "NO_ALBUMENTATIONS_UPDATE": "1",
-    "DASK_LOGGING__DISTRIBUTED": "error",
 }
 for _name, _value in _DEFAULTS.items():
     os.environ.setdefault(_name, _value)

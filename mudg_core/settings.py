@@ -175,9 +175,13 @@ def load_settings(
         (_read_environment(os.environ if environ is None else environ), "environment"),
         (dict(overrides or {}), "command line"),
     ]
-    profile = next((layer["profile"] for layer, _ in reversed(layers) if "profile" in layer), "paper")
-    if profile not in PROFILES:
-        raise SettingsError(what=f"unknown profile {profile!r}", fix=f"use one of {', '.join(PROFILES)}")
+    profile, source = next(
+        ((layer["profile"], where) for layer, where in reversed(layers) if "profile" in layer), ("paper", "")
+    )
+    if not isinstance(profile, str) or profile not in PROFILES:
+        raise SettingsError(
+            what=f"unknown profile {profile!r}", where=source, fix=f"use one of {', '.join(PROFILES)}"
+        )
     tree: Json = PROFILES[profile]
     for layer, where in layers:
         tree = _merge(tree, layer)
@@ -190,7 +194,7 @@ def _read_file(path: Path) -> Json:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise SettingsError(what="the settings file is larger than 1 MiB", where=str(path))
         tree = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise SettingsError(
             what=f"the settings file cannot be read: {error}", where=str(path), fix="give a UTF-8 YAML file"
         ) from error
@@ -206,10 +210,15 @@ def _read_environment(environ: Mapping[str, str]) -> Json:
         if not name.startswith(ENV_PREFIX):
             continue
         *areas, leaf = name.removeprefix(ENV_PREFIX).lower().split("__")
-        node = tree
-        for area in areas:
-            node = node.setdefault(area, {})
-        node[leaf] = yaml.safe_load(text)
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise SettingsError(
+                what=f"{name} is not a YAML value", where="environment", fix="quote the value"
+            ) from error
+        for key in reversed([*areas, leaf]):
+            value = {key: value}
+        tree = _merge(tree, value)
     return tree
 
 

@@ -46,19 +46,22 @@ class Pending:
 
     run: Run
     stage: str
-    artifacts: int
-    cached: int
+    found: list[ArtifactRef | None]
     futures: list[PrefectFuture[list[dict[str, str]]]]
 
     def results(self) -> list[ArtifactRef]:
-        """Always by `.result()`: a bare `.wait()` hides that a worker was killed."""
-        refs: list[ArtifactRef] = []
-        with self.run.watch(self.stage, self.artifacts, self.cached) as done:
+        """Always by `.result()`: a bare `.wait()` hides that a worker was killed.
+
+        What the store had is taken from the store: Prefect may remember an artifact that was since rebuilt.
+        """
+        made: list[ArtifactRef] = []
+        cached = sum(ref is not None for ref in self.found)
+        with self.run.watch(self.stage, len(self.found), cached) as done:
             for future in self.futures:
                 batch = _result(future, self.stage, self.run.settings.compute.task_timeout_seconds)
-                refs.extend(ArtifactRef.model_validate(ref) for ref in batch)
-                done(len(refs))
-        return refs
+                made.extend(ArtifactRef.model_validate(ref) for ref in batch)
+                done(len(made))
+        return [found or ref for found, ref in zip(self.found, made, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -82,10 +85,10 @@ class Stage:
     def start(self, run: Run, many: Iterable[Inputs], per_task: int = 1) -> Pending:
         """The same without waiting, so that independent work can be started before."""
         recipes = [self.recipe(run.settings, inputs) for inputs in many]
-        found = [run.store.find(recipe) is not None for recipe in recipes]
+        found = [run.store.find(recipe) for recipe in recipes]
         batches = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
         futures = [self._submit(run, recipes[part], fresh=not all(found[part])) for part in batches]
-        return Pending(run, self.name, len(recipes), sum(found), futures)
+        return Pending(run, self.name, found, futures)
 
     def recipe(self, settings: Settings, inputs: Inputs) -> Recipe:
         """Artifacts among the inputs are parents; everything else is a setting of this one artifact."""

@@ -71,8 +71,7 @@ def exit_codes(as_json: bool) -> Iterator[None]:
 def quiet_libraries() -> None:
     """A terminal is for people: libraries speak up when something is wrong, not before."""
     warnings.simplefilter("ignore")
-    for name in ("distributed", "httpx", "prefect", "root"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("httpx").setLevel(logging.ERROR)
 
 
 def table_of(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,12 @@ Changes = list[str] | None
 @contextmanager
 def _watched(settings: Settings) -> Iterator[Settings]:
     """A session whose stages are shown in the terminal."""
-    with console.status("starting Prefect and Dask …"):
-        opened = session(settings)
-        ready = opened.__enter__()
-    token = WATCHER.set(Terminal(console))
-    try:
+    with ExitStack() as stack:
+        with console.status("starting Prefect and Dask …"):
+            ready = stack.enter_context(session(settings))
+        token = WATCHER.set(Terminal(console))
+        stack.callback(WATCHER.reset, token)
         yield ready
-    finally:
-        WATCHER.reset(token)
-        opened.__exit__(None, None, None)
 
 
 def run_demo(full: bool, as_json: bool, file: Path | None, changes: Changes) -> None:

@@ -106,7 +106,7 @@ def _decode(data: bytes) -> Image.Image | None:
     try:
         with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as image:
             return image.convert("RGB")
-    except (OSError, ValueError, Image.DecompressionBombError):
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
 
 

@@ -54,16 +54,32 @@ def merge_duplicates(hits: pa.Table, metadata: pa.Table) -> pa.Table:
     one image were hit by the same query, the better rank stays.
     """
     rows = metadata.column("row").to_numpy()
-    canonical = rows.copy()
-    for column in ("url", "sha256"):
-        codes = pc.dictionary_encode(metadata.column(column)).combine_chunks().indices.to_numpy()
-        lowest = np.full(codes.max(initial=-1) + 1, np.iinfo(np.int64).max)
-        np.minimum.at(lowest, codes, canonical)
-        canonical = lowest[codes]
+    canonical = _lowest_copies(rows, [_codes(metadata.column(name)) for name in ("url", "sha256")])
     order = np.argsort(rows)
     place = order[np.searchsorted(rows, hits.column("row").to_numpy(), sorter=order)]
     merged = hits.set_column(hits.column_names.index("row"), "row", pa.array(canonical[place]))
     return _best_of_each_query(merged)
+
+
+def _codes(values: pa.ChunkedArray) -> Int64:
+    """A number for each distinct value; an unknown one (null or empty) is like no other."""
+    codes = pc.dictionary_encode(pc.if_else(pc.equal(values, ""), None, values)).combine_chunks().indices
+    unknown = codes.is_null().to_numpy(zero_copy_only=False)
+    numbers = codes.fill_null(0).to_numpy().astype(np.int64)
+    numbers[unknown] = len(numbers) + np.arange(unknown.sum())
+    return numbers
+
+
+def _lowest_copies(rows: Int64, codes: list[Int64]) -> Int64:
+    """The lowest row among each row's copies, copies of copies included."""
+    canonical, before = rows.copy(), None
+    while before is None or (canonical != before).any():
+        before = canonical
+        for numbers in codes:
+            lowest = np.full(numbers.max(initial=-1) + 1, np.iinfo(np.int64).max)
+            np.minimum.at(lowest, numbers, canonical)
+            canonical = lowest[numbers]
+    return canonical
 
 
 def _best_of_each_query(hits: pa.Table) -> pa.Table:

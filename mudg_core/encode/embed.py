@@ -51,9 +51,11 @@ def embed_shard(
     refused: dict[str, int] = {}
     for pixels, captions, metadata in _batches(samples, clip, first_row, batch_size, refused):
         image, text = clip.encode_images(pixels, batch_size), clip.encode_texts(captions, batch_size)
-        good = np.isfinite(np.concatenate([image, text], axis=1)).all(axis=1)
-        if not good.all():
-            refused["embedding not finite"] = refused.get("embedding not finite", 0) + int((~good).sum())
+        finite = np.isfinite(np.concatenate([image, text], axis=1)).all(axis=1)
+        good = finite & image.any(axis=1) & text.any(axis=1)
+        for reason, bad in (("embedding not finite", ~finite), ("embedding of norm zero", finite & ~good)):
+            if bad.any():
+                refused[reason] = refused.get(reason, 0) + int(bad.sum())
         images.append(image[good])
         texts.append(text[good])
         lines.extend(line for line, keep in zip(metadata, good, strict=True) if keep)
@@ -73,7 +75,7 @@ def _batches(
         try:
             with Image.open(io.BytesIO(sample.image or b""), formats=("JPEG", "PNG", "WEBP")) as image:
                 pixels.append(clip.pixels(image))
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             reason = f"image: {type(error).__name__}"
             refused[reason] = refused.get(reason, 0) + 1
             continue
@@ -113,9 +115,14 @@ class EmbeddingShard:
 
     @classmethod
     def open(cls, folder: Path) -> EmbeddingShard:
-        images = np.load(folder / IMAGES, mmap_mode="r", allow_pickle=False)
-        texts = np.load(folder / TEXTS, mmap_mode="r", allow_pickle=False)
-        rows = pq.read_metadata(folder / METADATA).num_rows
+        try:
+            images = np.load(folder / IMAGES, mmap_mode="r", allow_pickle=False)
+            texts = np.load(folder / TEXTS, mmap_mode="r", allow_pickle=False)
+            rows = pq.read_metadata(folder / METADATA).num_rows
+        except (OSError, ValueError, EOFError, pa.ArrowException) as error:
+            raise DataError(
+                what=f"the shard cannot be read: {error}", where=str(folder), fix="embed the shard again"
+            ) from error
         if not (len(images) == len(texts) == rows) or images.shape != texts.shape:
             raise DataError(
                 what=f"misaligned shard: images {images.shape}, texts {texts.shape}, metadata {rows} rows",

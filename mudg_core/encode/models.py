@@ -56,12 +56,11 @@ class Clip:
         """An image as the model wants it: shortest side resized, centre cropped, still bytes."""
         image, size = image.convert("RGB"), self.image_size
         if image.size != (size, size):
-            scale = size / min(image.size)
-            wide, high = (max(size, round(side * scale)) for side in image.size)
+            wide, high = (size * side // min(image.size) for side in image.size)
             image = image.resize((wide, high), Image.Resampling.BICUBIC)
-            left, top = (wide - size) // 2, (high - size) // 2
+            left, top = round((wide - size) / 2), round((high - size) / 2)  # as torchvision rounds
             image = image.crop((left, top, left + size, top + size))
-        return np.asarray(image)
+        return np.array(image)
 
     def normalise(self, pixels: Pixels | torch.Tensor) -> torch.Tensor:
         """Bytes (n, h, w, 3) as the float tensor (n, 3, h, w) that the vision tower was trained on."""
@@ -101,6 +100,8 @@ def _stack(parts: list[torch.Tensor], dim: int) -> Float32:
 def load_clip(name: str, device: str = "cpu") -> Clip:
     """The model called `name`, in evaluation mode, ready on `device`."""
     path, pretrained = _locate(name)
+    if pretrained is None:
+        _files(name, path)
     try:
         network = open_clip.create_model(path, pretrained=pretrained, device=device)
         tokenizer = open_clip.get_tokenizer(path)
@@ -124,25 +125,53 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
     )
 
 
-@functools.lru_cache(maxsize=32)
 def weights_digest(name: str) -> str:
     """sha256 of a model's configuration and weight file: what a content key needs to know of it."""
     path, pretrained = _locate(name)
     digest = hashlib.sha256()
     if pretrained is None:
-        folder = Path(path.removeprefix("local-dir:"))
-        files = [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
+        files = _files(name, path)
     else:
-        files = [Path(open_clip.download_pretrained(open_clip.get_pretrained_cfg(path, pretrained)))]
+        files = [_downloaded(name, path, pretrained)]
         digest.update(json.dumps(open_clip.get_model_config(path), sort_keys=True).encode())
+    for file in files:
+        facts = file.stat()
+        digest.update(_file_digest(file, facts.st_size, facts.st_mtime_ns))
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=64)
+def _file_digest(file: Path, size: int, changed: int) -> bytes:
+    """sha256 of a file, read once for as long as its size and time of change stay."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
+
+
+def _files(name: str, path: str) -> list[Path]:
+    """The files of a `local-dir:` model. Without weights open_clip would take pickles or random numbers."""
+    folder = Path(path.removeprefix("local-dir:"))
+    files = [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
     for file in files:
         if not file.is_file():
             raise ModelError(
                 what=f"no {file.name} there", where=name, fix="give a folder written by open_clip"
             )
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
+    return files
+
+
+@functools.lru_cache(maxsize=32)
+def _downloaded(name: str, architecture: str, tag: str) -> Path:
+    try:
+        facts = open_clip.get_pretrained_cfg(architecture, tag)
+        if not facts:
+            raise ValueError("open_clip does not know this tag")
+        return Path(open_clip.download_pretrained(facts))
+    except Exception as error:  # the hub's client raises whatever its transport raises
+        raise ModelError(
+            what=f"the weights cannot be fetched: {error}",
+            where=name,
+            fix="check the name and the network, or give local-dir:PATH",
+        ) from error
 
 
 def _locate(name: str) -> tuple[str, str | None]:

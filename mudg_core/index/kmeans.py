@@ -78,10 +78,15 @@ def _update(targets: Float32, centroids: Float32, assigned: Int64) -> Float32:
 
 
 def _split_for_empty(centroids: Float32, counts: Int64) -> Float32:
-    """Each empty cell becomes a twin of the largest cell left, nudged apart so that both keep half."""
-    counts = counts.copy()
-    nudge = np.where(np.arange(centroids.shape[1]) % 2 == 0, 1 + 1 / 1024, 1 - 1 / 1024).astype(np.float32)
-    for empty in np.flatnonzero(counts == 0):
+    """Each empty cell becomes a twin of the largest cell left, nudged apart so that both keep half.
+
+    Each twin is nudged along another pattern of dimensions: nudges commute, so with one pattern the
+    second generation would hold equal centroids, of which all but one stay empty.
+    """
+    counts, dim = counts.copy(), centroids.shape[1]
+    for turn, empty in enumerate(np.flatnonzero(counts == 0)):
+        pattern = np.arange(dim) >> turn % max(1, (dim - 1).bit_length()) & 1
+        nudge = np.where(pattern == 0, 1 + 1 / 1024, 1 - 1 / 1024).astype(np.float32)
         largest = int(np.argmax(counts))
         centroids[empty] = centroids[largest] * nudge
         centroids[largest] = centroids[largest] * (2 - nudge)

@@ -42,6 +42,11 @@ def nearest_images(texts: Float32, image_blocks: Iterable[Float32]) -> tuple[Int
         first += len(images)
     if first == 0:
         raise DataError(what="no image to search among: the corpus is empty", fix="embed at least one shard")
+    if (lost := np.flatnonzero(best_row < 0)).size:
+        raise DataError(
+            what=f"texts {lost[:10].tolist()} have no nearest image: NaN embeddings",
+            fix="embed the shard again",
+        )
     return best_row, best_cosine
 
 

@@ -81,8 +81,12 @@ def _mean_cosines(features: Float32, groups: Sequence[Int64]) -> NDArray[np.floa
 
     A group of one label has nothing to keep apart and counts as unchanged.
     """
-    means = [features[group].mean(axis=0, dtype=np.float64) for group in groups]
-    return np.array([m @ m if len(group) > 1 else 0.0 for m, group in zip(means, groups, strict=True)])
+    cosines = np.zeros(len(groups))
+    for number, group in enumerate(groups):
+        if len(group) > 1:
+            mean = features[group].mean(axis=0, dtype=np.float64)
+            cosines[number] = mean @ mean
+    return cosines
 
 
 def random_choice(pool: Sequence[str], count: int, seed: int) -> list[str]:

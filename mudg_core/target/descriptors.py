@@ -219,7 +219,7 @@ def read_pool(path: str | Path) -> tuple[str, ...]:
             )
         text = path.read_text(encoding="utf-8-sig")
         phrases = _phrases(json.loads(text)) if path.suffix == ".json" else text.splitlines()
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, TypeError) as error:
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError, TypeError) as error:
         raise InputError(
             what=f"the descriptor file cannot be read: {error}",
             where=str(path),

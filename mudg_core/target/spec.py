@@ -128,12 +128,26 @@ def _decode(data: bytes, where: str) -> str:
     return text
 
 
+class _NoAliases(yaml.SafeLoader):
+    """Nine lines of nested aliases stand for a billion values, and an alias to itself for an endless one."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(
+                None, None, "aliases are not used", self.peek_event().start_mark
+            )
+        return super().compose_node(parent, index)
+
+
 def _compose(text: str, where: str) -> tuple[Json, Lines]:
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_NoAliases)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(what=f"not YAML: {error.problem}", where=f"{where}:{line}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise InputError(what=f"not YAML: {error.reason}", where=f"{where}:{line}") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(what=f"not YAML: {error}", where=where) from error
     if not isinstance(root, yaml.MappingNode):
@@ -153,6 +167,8 @@ def _plain(node: yaml.Node, location: tuple[str | int, ...], lines: Lines, where
     if isinstance(node, yaml.MappingNode):
         values: dict[str, Any] = {}
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise InputError(what="a field name is not text", where=f"{where}:{key.start_mark.line + 1}")
             if key.value in values:
                 raise InputError(
                     what=f"{key.value!r} is given twice", where=f"{where}:{key.start_mark.line + 1}"
@@ -183,7 +199,7 @@ def _check_names(names: list[Any], lines: Lines, where: str) -> None:
             raise InputError(
                 what=problem, where=f"{where}:{line}", fix="give each class one distinct, readable name"
             )
-        seen[name.strip().casefold()] = line
+        seen[_same(name)] = line
 
 
 def _name_problem(name: Any, seen: dict[str, int]) -> str:
@@ -195,9 +211,14 @@ def _name_problem(name: Any, seen: dict[str, int]) -> str:
         return f"a class name has {len(name)} characters, {MAX_NAME} at most"
     if not name.isprintable():
         return "a class name holds a character that cannot be shown"
-    if (line := seen.get(name.strip().casefold())) is not None:
+    if (line := seen.get(_same(name))) is not None:
         return f"class {name.strip()!r} is there already, on line {line}"
     return ""
+
+
+def _same(name: str) -> str:
+    """What two names share that differ only by case or space."""
+    return " ".join(name.casefold().split())
 
 
 def _line(lines: Lines, location: tuple[Any, ...]) -> int:

@@ -86,6 +86,11 @@ def finetune(
 
     with torch.no_grad():
         for name, parameter in parameters.items():
+            if not average[name].isfinite().all():  # the loss was finite, but its last update was not
+                raise TrainingError(
+                    what=f"{name} is not finite after step {settings.iterations}",
+                    fix="lower train.learning_rate",
+                )
             parameter.copy_(average[name])
     return Finetuned(student.eval(), losses, settings.ema**settings.iterations)
 
@@ -94,7 +99,8 @@ def random_crop(images: Tensor, smallest: float, random: torch.Generator) -> Ten
     """A random resized crop and flip of each image, all in one sampling of the batch."""
     n = len(images)
     area = smallest + (1 - smallest) * torch.rand(n, generator=random)
-    ratio = torch.exp((torch.rand(n, generator=random) * 2 - 1) * math.log(4 / 3))
+    widest = (-area.log()).clamp(max=math.log(4 / 3))  # no side longer than the image, or area would shrink
+    ratio = torch.exp((torch.rand(n, generator=random) * 2 - 1) * widest)
     wide, high = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
     right, down = ((torch.rand(n, generator=random) * 2 - 1) * (1 - side) for side in (wide, high))
     flip = (torch.rand(n, generator=random) < 0.5).float() * 2 - 1

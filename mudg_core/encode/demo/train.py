@@ -85,7 +85,7 @@ RECIPES = {
     ),
     "student": Recipe(
         pairs=30_000,
-        epochs=4,
+        epochs=6,
         embed_dim=96,
         vision_width=96,
         vision_layers=5,

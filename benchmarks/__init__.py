@@ -1,0 +1,1 @@
+"""Side-by-side measurements. Each writes its last figures to `results/` with commit and machine."""

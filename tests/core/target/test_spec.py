@@ -1,0 +1,195 @@
+"""The one file that users write by hand: every mistake in it gets a line number, every name stays a name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from mudg_core.errors import InputError
+from mudg_core.target.spec import MAX_BYTES, MAX_CLASSES, MAX_NAME, Target, load_target, parse_target, slug
+
+GOOD = b"name: pets\nclasses:\n  - cat\n  - dog\n"
+
+
+def complaint(data: bytes) -> InputError:
+    with pytest.raises(InputError) as caught:
+        parse_target(data, where="pets.yaml")
+    return caught.value
+
+
+def test_a_good_spec() -> None:
+    target = parse_target(
+        b"name: pets\ndescription: my pets\nclasses: [cat, dog]\ntemplate: 'a sketch of a {}.'\n"
+        b"evaluation: demo:pets\nseeds: [1, 2]\nsettings: {train: {iterations: 5}}\n"
+    )
+    assert target == Target(
+        name="pets",
+        description="my pets",
+        classes=("cat", "dog"),
+        template="a sketch of a {}.",
+        evaluation="demo:pets",
+        seeds=(1, 2),
+        settings={"train": {"iterations": 5}},
+    )
+    assert parse_target(GOOD).seeds == (0,)
+    assert parse_target(GOOD).template == "a photo of a {}."
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "words"),
+    [
+        (b"", 1, "empty"),
+        (b"# only a comment\n", 1, "empty"),
+        (b"- cat\n- dog\n", 1, "not a mapping"),
+        (b"name: pets\n", 1, "classes"),
+        (b"classes: [cat, dog]\n", 1, "name"),
+        (b"name: pets\nclasses: []\n", 2, "at least 2"),
+        (b"name: pets\nclasses: [cat]\n", 2, "at least 2"),
+        (b"name: pets\nclasses: cat\n", 2, "classes"),
+        (b"name: pets\nclasses:\n  - cat\n  - dog\n  - cat\n", 5, "already, on line 3"),
+        (b"name: pets\nclasses:\n  - cat\n  - dog\n  - CAT\n", 5, "already, on line 3"),
+        (b"name: pets\nclasses:\n  - red fox\n  - dog\n  - ' Red  fox '\n", 5, "already, on line 3"),
+        (b"name: pets\nclasses:\n  - cat\n  - ''\n  - dog\n", 4, "empty"),
+        (b"name: pets\nclasses:\n  - cat\n  - '  '\n  - dog\n", 4, "empty"),
+        (b"name: pets\nclasses:\n  - cat\n  -\n  - dog\n", 4, "empty"),
+        (b"name: pets\nclasses:\n  - cat\n  - {dog: 1}\n", 4, "mapping or a list"),
+        (b"name: pets\nclasses:\n  - cat\n  - d\0og\n", 4, "NUL"),
+        (b'name: pets\nclasses:\n  - cat\n  - "d\\0og"\n', 4, "cannot be shown"),
+        (b"name: pets\nclasses:\n  - cat\n  - d\x1bog\n", 4, "0x1b"),
+        (b"name: pets\nclasses:\n  - cat\n  - d\xc2\x80og\n", 4, "not YAML"),
+        (b"name: pets\nclasses:\n  - cat\n  - d\xffog\n", 4, "0xff is not UTF-8"),
+        (b"name: pets\r\nclasses:\r\n  - cat\r\n  - cat\r\n", 4, "already"),
+        (b"name: pets\nclasses: [cat, dog]\ncolour: red\n", 3, "colour: no such field"),
+        (b"name: pets\nclasses: [cat, dog]\nname: zoo\n", 3, "twice"),
+        (b"name: Pets/..\nclasses: [cat, dog]\n", 1, "name"),
+        (b"name: 1999\nclasses: [cat, dog]\n", 1, "name"),
+        (b"name: pets\nclasses: [cat, dog]\ntemplate: a photo.\n", 3, "exactly one {}"),
+        (b"name: pets\nclasses: [cat, dog]\ntemplate: '{} and {}'\n", 3, "exactly one {}"),
+        (b"name: pets\nclasses: [cat, dog]\ntemplate: '{} {0}'\n", 3, "exactly one {}"),
+        (b"name: pets\nclasses: [cat, dog]\nseeds: [1, -2]\n", 3, "seeds.1"),
+        (b"name: pets\nclasses: [cat, dog]\nseeds: []\n", 3, "seeds"),
+        (b"name: pets\nclasses: [cat, dog]\nseeds: [1, 1]\n", 1, "repeated"),
+        (b"name: pets\nclasses: [cat, dog\nseeds: [1]\n", 3, "not YAML"),
+        (b"name: pets\n\tclasses: [cat, dog]\n", 2, "not YAML"),
+        (b"name: pets\nclasses: [cat, dog]\n[a]: b\n", 3, "not text"),
+        (b"name: pets\nclasses: [cat, dog]\ndescription: !!python/name:os.system ''\n", 3, "not a value"),
+        (b"name: pets\nclasses: [cat, dog]\ndescription: !!int x\n", 3, "not a value"),
+        (b"name: pets\nclasses: [cat, dog]\nsettings: &a [*a]\n", 3, "alias"),
+    ],
+)
+def test_f57_every_mistake_has_its_line(data: bytes, line: int, words: str) -> None:
+    error = complaint(data)
+    assert error.where == f"pets.yaml:{line}"
+    assert words in error.what
+
+
+def test_f57_a_line_of_a_megabyte() -> None:
+    error = complaint(b"name: pets\nclasses:\n  - cat\n  - " + b"x" * (1 << 20) + b"\n")
+    assert error.where == "pets.yaml:4"
+    assert str(1 << 20) in error.what and len(str(error)) < 500
+
+
+def test_a_name_at_the_limit_is_fine() -> None:
+    assert parse_target(GOOD.replace(b"cat", b"x" * MAX_NAME)).classes[0] == "x" * MAX_NAME
+    assert complaint(GOOD.replace(b"cat", b"x" * (MAX_NAME + 1))).where == "pets.yaml:3"
+
+
+def test_absurdly_long_list() -> None:
+    names = b"".join(b"- c%d\n" % number for number in range(MAX_CLASSES + 1))
+    error = complaint(b"name: pets\nclasses:\n" + names)
+    assert error.where == f"pets.yaml:{MAX_CLASSES + 3}"
+    assert str(MAX_CLASSES) in error.what
+
+
+def test_billion_laughs_are_refused_at_once() -> None:
+    levels = [b"  a: &a [x, x, x, x, x, x, x, x, x]"]
+    for own, below in zip("bcdefghij", "abcdefghi", strict=True):
+        levels.append(f"  {own}: &{own} [{', '.join([f'*{below}'] * 9)}]".encode())
+    error = complaint(b"name: pets\nclasses: [cat, dog]\nsettings:\n" + b"\n".join(levels))
+    assert error.where == "pets.yaml:5"
+
+
+def test_deep_nesting_is_refused() -> None:
+    assert "not YAML" in complaint(b"name: pets\nsettings: " + b"[" * 100_000).what
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xef\xbb\xbf" + GOOD, GOOD.replace(b"\n", b"\r\n"), GOOD.replace(b"\n", b"\r"), GOOD.rstrip(b"\n")],
+    ids=["BOM", "CRLF", "CR", "no end"],
+)
+def test_f57_bom_and_line_ends_are_read_as_meant(data: bytes) -> None:
+    assert parse_target(data) == parse_target(GOOD)
+
+
+def test_f58_names_stay_the_text_that_was_written() -> None:
+    names = [
+        "no",
+        "1999",
+        "../../x",
+        "null",
+        "1.50",
+        "0x10",
+        "2020-01-01",
+        "~",
+        "yes",
+        "<b>",
+        "{}",
+        "café",
+        "'",
+    ]
+    lines = "".join(f"  - {name}\n" for name in names if name not in ("{}", "'")) + "  - '{}'\n  - \"'\"\n"
+    target = parse_target(f"name: odd\nclasses:\n{lines}".encode())
+    assert sorted(target.classes) == sorted(names)
+    label = target.classes.index("{}")
+    assert target.prompts()[label] == "a photo of a {}."
+
+
+def test_names_are_stripped() -> None:
+    assert parse_target(GOOD.replace(b"cat", b"'  cat '")).classes == ("cat", "dog")
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x", "a/b\\c", "..", "", "CON", "x" * 300, "café ☕", "\0", "$(rm)", "-rf"]
+)
+def test_f58_slugs_are_safe_folder_names(name: str) -> None:
+    assert re.fullmatch(r"\d{4}(-[a-z0-9]+)*-?[a-z0-9]*", slug(name, 7))
+    assert slug(name, 7).startswith("0007") and len(slug(name, 7)) <= 45
+    assert slug(name, 7) != slug(name, 8)
+
+
+def test_slug_reads_like_the_name() -> None:
+    assert slug("Red Fox!", 12) == "0012-red-fox"
+
+
+def test_prompt_grammar() -> None:
+    target = parse_target(GOOD)
+    assert target.prompts() == ["a photo of a cat.", "a photo of a dog."]
+    assert target.prompt(0, "which has stripes") == "a photo of a cat, which has stripes."
+    assert target.prompt(1, None) == "a photo of a dog."
+    bare = Target(name="pets", classes=("cat", "dog"), template="{}")
+    assert bare.prompt(0, "which has stripes") == "cat, which has stripes."
+
+
+def test_a_target_is_frozen() -> None:
+    with pytest.raises(ValidationError):
+        parse_target(GOOD).name = "zoo"  # type: ignore[misc]
+
+
+def test_files(tmp_path: Path) -> None:
+    file = tmp_path / "pets.yaml"
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        load_target(file)
+    assert caught.value.where == str(file)
+    file.write_bytes(GOOD)
+    assert load_target(file) == parse_target(GOOD)
+    file.write_bytes(GOOD + b"x: 1\n")
+    with pytest.raises(InputError) as caught:
+        load_target(file)
+    assert caught.value.where == f"{file}:5"
+    file.write_bytes(GOOD + b"#" * MAX_BYTES)
+    with pytest.raises(InputError, match="larger than 4 MiB"):
+        load_target(file)

@@ -1,0 +1,5 @@
+"""The S3 server that flows are tried on."""
+
+from tests.support.seaweed import s3_environment, seaweed
+
+__all__ = ["s3_environment", "seaweed"]

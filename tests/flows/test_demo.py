@@ -1,0 +1,135 @@
+"""The whole pipeline with real Prefect and real Dask, through the command a user types."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.demo_runs import FLAGS, MUDG, demo, digests, environment, mudg
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def first(folder: Path) -> dict[str, Any]:
+    return demo(folder)
+
+
+def test_result_has_what_the_readme_promises(first: dict[str, Any]) -> None:
+    for arm in ("zero_shot", "nearest_neighbours", "mudg"):
+        assert set(first[arm]) == {"mean", "std", "domains"}
+        assert len(first[arm]["domains"]) == 4
+        assert 0 <= first[arm]["mean"] <= 100
+    assert first["computed"] == len(_stages(first)) > 0
+    assert first["cached"] == 0
+    assert {"corpus-shard", "embedding-shard", "centroids", "index", "model", "report"} <= set(
+        first["seconds"]
+    )
+    assert Path(first["report"]).stat().st_size > 10_000
+
+
+def _stages(result: dict[str, Any]) -> dict[str, str]:
+    return digests(Path(result["report"]).parents[2])
+
+
+def test_report_names_every_class_and_loads_nothing(first: dict[str, Any]) -> None:
+    page = Path(first["report"]).read_text()
+    seen: list[tuple[str, str]] = []
+
+    class Links(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            seen.extend((tag, value or "") for name, value in attrs if name == "src")
+
+    Links().feed(page)
+    assert seen and all(value.startswith("data:") for _, value in seen)
+    assert all(name in page for name in ("giraffe", "shark", "penguin"))
+
+
+def test_second_run_computes_nothing(first: dict[str, Any], folder: Path) -> None:
+    before = digests(folder)
+    again = demo(folder)
+    assert again["computed"] == 0
+    assert again["cached"] == first["computed"]
+    assert again["mudg"] == first["mudg"]
+    assert digests(folder) == before
+
+
+def test_f19_lost_prefect_database_costs_nothing(first: dict[str, Any], folder: Path) -> None:
+    shutil.rmtree(folder / ".mudg/prefect")
+    assert demo(folder)["computed"] == 0
+
+
+def test_a_damaged_artifact_is_made_again(first: dict[str, Any], folder: Path) -> None:
+    before = digests(folder)
+    (index,) = folder.glob(".mudg/artifacts/index/*/attempts/*/index.faiss")
+    index.chmod(0o600)
+    data = bytearray(index.read_bytes())
+    data[len(data) // 2] ^= 1
+    index.write_bytes(bytes(data))
+    refused = mudg("search", "a photo of a cat", cwd=folder)
+    assert refused.returncode == 3 and "ChecksumError" in refused.stderr
+    assert demo(folder)["computed"] == 1
+    assert digests(folder) == before
+
+
+def test_search_and_show(first: dict[str, Any], folder: Path) -> None:
+    found = mudg("search", "a photo of a cat", "-n", "5", "--save", "cats.png", cwd=folder)
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.strip().splitlines()) == 6
+    assert (folder / "cats.png").stat().st_size > 1000
+    shown = mudg("show", "index-current", "--verify", cwd=folder)
+    assert shown.returncode == 0, shown.stderr
+    assert "recall_at_1" in shown.stdout and "embedding-shard/" in shown.stdout
+
+
+def test_f55_same_seed_same_digests_elsewhere_after_sigkill(
+    first: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    """Killed in the middle, resumed, and still byte for byte what an undisturbed run made elsewhere."""
+    process = subprocess.Popen(
+        [MUDG, "demo", "--json", *FLAGS],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 200
+    while not any(stage.startswith("embedding-shard/") for stage in digests(tmp_path)):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    children = _children(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    _assert_gone(children)
+    left = digests(tmp_path)
+    resumed = demo(tmp_path)
+    assert resumed["cached"] >= len(left) > 0
+    assert resumed["computed"] > 0
+    assert digests(tmp_path) == digests(folder)
+    assert resumed["mudg"] == first["mudg"]
+
+
+def _children(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        for path in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += [int(child) for child in path.read_text().split()]
+    return found[1:]
+
+
+def _assert_gone(pids: list[int]) -> None:
+    """Neither the private server nor a worker may outlive the run that started it."""
+    deadline = time.monotonic() + 30
+    while alive := [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()]:
+        assert time.monotonic() < deadline, f"still running: {alive}"
+        time.sleep(0.1)

@@ -1,0 +1,75 @@
+"""`mudg target run`: a user's own spec, with and without images to evaluate on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mudg_core.corpus.demo.world import DemoWorld
+from tests.support.demo_runs import FLAGS, mudg
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("target")
+    built = mudg("index", "build", "--json", *FLAGS, cwd=made)
+    assert built.returncode == 0, built.stderr[-3000:]
+    assert json.loads(built.stdout)["rows"] > 500
+    return made
+
+
+def test_own_classes_and_folder(folder: Path) -> None:
+    for kind in ("cat", "car"):
+        for number in range(3):
+            path = folder / "images" / "drawn" / kind / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            DemoWorld(seed=5).portrait(kind, "mosaic", number).save(path)
+    (folder / "spec.yaml").write_text(
+        "name: cats-and-cars\nclasses: [cat, car]\nevaluation: images\nseeds: [0, 1]\n"
+        "settings: {dataset: {per_class: 3}}\n"
+    )
+    done = mudg("target", "run", "spec.yaml", "--json", *FLAGS, cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout)
+    assert list(result["mudg"]["domains"]) == ["drawn"]
+    assert len(result["models"]) == 2
+    assert (Path(result["models"][0]) / "open_clip_model.safetensors").is_file()
+    assert Path(result["report"]).is_file()
+
+
+def test_a_class_named_like_a_path_is_only_a_name(folder: Path) -> None:
+    (folder / "odd.yaml").write_text("name: odd\nclasses:\n- ../../x\n- <b>no</b>\n")
+    done = mudg("target", "run", "odd.yaml", "--json", *FLAGS, cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout)
+    assert "mudg" not in result
+    page = Path(result["report"]).read_text()
+    assert "<b>no</b>" not in page and "&lt;b&gt;no&lt;/b&gt;" in page
+    assert not (folder.parent.parent / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        (b"name: a\nclasses: []\n", 2),
+        (b"name: a\nclasses:\n- cat\n- Cat\n", 4),
+        (b"name: a\nclasses:\n- cat\n- \xff\n", 4),
+        (b"name: a\nclasses:\n- cat\n- d\0g\n", 4),
+        (b"name: a\nclasses:\n- cat\n- dog\ncolour: red\n", 5),
+    ],
+)
+def test_f57_bad_spec_is_refused_before_anything_runs(spec: bytes, line: int, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_bytes(spec)
+    done = mudg("target", "run", "bad.yaml", "--json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["where"].endswith(f"bad.yaml:{line}")
+    assert f"bad.yaml:{line}" in done.stderr
+    assert not (tmp_path / ".mudg").exists()
+
+
+def test_no_index_yet_says_what_to_do(tmp_path: Path) -> None:
+    done = mudg("search", "a photo of a cat", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "mudg index build" in done.stderr

@@ -1,0 +1,58 @@
+"""Runs of the real `mudg` command, small enough for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+MUDG = str(Path(sys.executable).with_name("mudg"))
+TIMEOUT = 280
+SMALL = {
+    "corpus.rows": 600,
+    "corpus.rows_per_shard": 150,
+    "index.cells": 8,
+    "augment.count": 4,
+    "dataset.neighbors": 16,
+    "dataset.per_class": 4,
+    "train.iterations": 4,
+    "train.batch_size": 16,
+    "evaluate.demo_images_per_class": 2,
+    "compute.shards_per_task": 2,
+}
+FLAGS = [part for name, value in SMALL.items() for part in ("--set", f"{name}={value}")]
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """The caller's environment without settings of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MUDG_", "PREFECT_"))}
+    return kept | extra
+
+
+def mudg(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [MUDG, *arguments],
+        cwd=cwd,
+        env=environment(**extra),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+def demo(cwd: Path, **extra: str) -> dict[str, Any]:
+    """The JSON object of a small `mudg demo`."""
+    done = mudg("demo", "--json", *FLAGS, cwd=cwd, **extra)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Digest by stage and key of every artifact in a local store."""
+    manifests = [json.loads(path.read_text()) for path in folder.glob(".mudg/artifacts/*/*/manifest.json")]
+    return {f"{m['recipe']['stage']}/{m['key']}": m["digest"] for m in manifests}

@@ -1,0 +1,120 @@
+"""What every stage shares: content keys, adoption, retries. Stages here are tiny; Prefect is not involved."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from pathlib import Path
+
+import pytest
+from prefect.client.schemas.objects import State
+from prefect.states import exception_to_failed_state
+
+import tasks.index
+from mudg_core.errors import CredentialsError, DataError, StorageError
+from mudg_core.settings import Settings, load_settings
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
+from tasks.policy import Stage, Work, execute, stage
+
+ROOT = Path(__file__).parents[2]
+PARENT = ArtifactRef(stage="embedding-shard", key="a" * 64, digest="b" * 64)
+calls: list[int] = []
+
+
+@stage("doubled", settings=("index.cells",))
+def double(work: Work, *, number: int) -> Facts:
+    calls.append(number)
+    (work.scratch / "number.txt").write_text(str(number * 2))
+    return Facts({"rows": 1})
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(
+        overrides={"storage": {"url": f"file://{tmp_path}", "cache_dir": str(tmp_path / "cache")}}, environ={}
+    )
+
+
+def run(settings: Settings, *numbers: int) -> list[ArtifactRef]:
+    recipes = [double.recipe(settings, {"number": number}) for number in numbers]
+    found = execute.fn(f"{__name__}:double", settings, recipes)
+    return [ArtifactRef.model_validate(ref) for ref in found]
+
+
+def test_a_stage_is_made_once(settings: Settings) -> None:
+    calls.clear()
+    first, second, again = run(settings, 1, 2, 1)
+    assert first == again != second
+    assert calls == [1, 2]
+    assert ArtifactStore(settings.storage).file(second, "number.txt").read_text() == "4"
+
+
+def test_f54_key_depends_on_what_matters_and_on_nothing_else(settings: Settings) -> None:
+    def key(chosen: Stage = double, tree: dict[str, object] | None = None, **inputs: object) -> str:
+        return chosen.recipe(settings.replace(tree or {}), {"number": 1, **inputs}).key
+
+    other_version = stage("doubled", algorithm=2, settings=("index.cells",))(double.function)
+    assert key(tree={"compute": {"workers": 7}}) == key()
+    assert key(tree={"index": {"probes": 3}}) == key()
+    assert key(tree={"index": {"cells": 3}}) != key()
+    assert key(number=2) != key()
+    assert key(other_version) != key()
+    assert key(parent=PARENT) != key()
+    changed = PARENT.model_copy(update={"digest": "c" * 64})
+    assert key(parent=changed) != key(parent=PARENT)
+
+
+def test_artifacts_become_parents_in_order(settings: Settings) -> None:
+    other = PARENT.model_copy(update={"digest": "d" * 64})
+    recipe = tasks.index.find_pairs.recipe(settings, {"embeddings": [PARENT, other]})
+    assert recipe.all_parents() == (PARENT, other)
+    swapped = tasks.index.find_pairs.recipe(settings, {"embeddings": [other, PARENT]})
+    assert swapped.key != recipe.key
+
+
+def test_every_setting_that_a_stage_names_exists(settings: Settings) -> None:
+    stages = [value for name in _task_modules() for value in vars(name).values() if isinstance(value, Stage)]
+    assert len(stages) >= 12
+    for found in stages:
+        found.recipe(settings, {})
+
+
+def _task_modules() -> list[object]:
+    import tasks.corpus
+    import tasks.dataset
+    import tasks.embed
+    import tasks.report
+    import tasks.target
+    import tasks.train
+
+    return [tasks.corpus, tasks.dataset, tasks.embed, tasks.index, tasks.report, tasks.target, tasks.train]
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (StorageError(what="x"), True),
+        (ConnectionError("x"), True),
+        (CredentialsError(what="x"), False),
+        (DataError(what="x"), False),
+        (TypeError("x"), False),
+    ],
+)
+def test_only_what_can_be_helped_is_tried_again(error: Exception, again: bool) -> None:
+    state: State[object] = asyncio.run(exception_to_failed_state(error))
+    condition = execute.retry_condition_fn
+    assert condition is not None
+    assert asyncio.run(condition(execute, None, state)) is again  # type: ignore[arg-type]
+
+
+def test_f05_nobody_waits_without_taking_the_result() -> None:
+    """A bare `.wait()` does not raise when a worker was killed, and the flow would end green."""
+    for path in (*ROOT.glob("flows/**/*.py"), *ROOT.glob("tasks/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr == "wait":
+                assert path.name == "server.py", f"{path}:{node.lineno} waits for a future"
+
+
+def test_recipes_survive_the_trip_to_a_worker(settings: Settings) -> None:
+    recipe = double.recipe(settings, {"number": 1, "parents": [PARENT]})
+    assert Recipe.model_validate_json(recipe.model_dump_json()).key == recipe.key
