@@ -65,7 +65,7 @@ def _codes(values: pa.ChunkedArray) -> Int64:
     """A number for each distinct value; an unknown one (null or empty) is like no other."""
     codes = pc.dictionary_encode(pc.if_else(pc.equal(values, ""), None, values)).combine_chunks().indices
     unknown = codes.is_null().to_numpy(zero_copy_only=False)
-    numbers = codes.fill_null(0).to_numpy().astype(np.int64)
+    numbers: Int64 = codes.fill_null(0).to_numpy().astype(np.int64)
     numbers[unknown] = len(numbers) + np.arange(unknown.sum())
     return numbers
 

@@ -86,6 +86,12 @@ def test_copies_leave_fewer_groups_and_no_warning() -> None:
     assert len(groups) == 2 and sorted(groups) == [0, 1]
 
 
+def test_as_many_images_as_asked_for_are_all_kept_even_if_equal() -> None:
+    features: Float32 = np.repeat(sphere(1, 8), 5, axis=0)
+    plan = plan_selection(labelled([0] * 5), features, method="cluster", per_class=5, seed=0)
+    assert plan.column("group").to_pylist() == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_nearest_baseline(seed: int) -> None:
     images = labelled(LABELS, seed)

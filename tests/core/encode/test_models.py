@@ -1,0 +1,188 @@
+"""Models: fed as open_clip feeds them, named by what they are, refused when they are not whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mudg_core.encode import models
+from mudg_core.encode.models import CONFIG_FILE, WEIGHTS_FILE, Clip, load_clip, open_clip, weights_digest
+from mudg_core.errors import ModelError
+from tests.core.encode.tiny import PREPROCESS
+
+
+def noise(wide: int, high: int, mode: str = "RGB") -> Image.Image:
+    """A picture with detail at every scale, so that being off by a pixel shows."""
+    random = np.random.default_rng(wide * 1000 + high)
+    image = Image.fromarray(random.integers(0, 255, (high, wide, 3), dtype=np.uint8))
+    return image.convert(mode)
+
+
+@pytest.fixture(scope="module")
+def transform(tiny_folder: Path) -> Callable[[Image.Image], torch.Tensor]:
+    _, _, evaluation = open_clip.create_model_and_transforms(f"local-dir:{tiny_folder}")
+    return evaluation  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        (64, 64),
+        (128, 128),
+        (50, 50),
+        (100, 64),
+        (64, 101),
+        (37, 91),
+        (200, 133),
+        (133, 200),
+        (65, 300),
+        (97, 64),
+        (103, 64),
+        (64, 67),
+    ],
+)
+def test_pixels_are_those_of_open_clip(
+    size: tuple[int, int], loaded: Clip, transform: Callable[[Image.Image], torch.Tensor]
+) -> None:
+    image = noise(*size)
+    pixels = loaded.pixels(image)
+    assert (pixels.shape, pixels.dtype) == ((64, 64, 3), np.uint8)
+    assert torch.allclose(loaded.normalise(pixels[None])[0], transform(image), atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA", "CMYK"])
+def test_other_modes_are_read_as_colours(mode: str, loaded: Clip) -> None:
+    image = noise(64, 64, mode)
+    assert (loaded.pixels(image) == np.asarray(image.convert("RGB"))).all()
+
+
+def test_normalise_by_hand(loaded: Clip) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)
+    before = pixels.copy()
+    batch = loaded.normalise(pixels)
+    assert batch.shape == (2, 3, 64, 64)
+    for channel in range(3):
+        by_hand = (pixels[1, 5, 9, channel] / 255 - PREPROCESS["mean"][channel]) / PREPROCESS["std"][channel]
+        assert batch[1, channel, 5, 9].item() == pytest.approx(by_hand, abs=1e-5)
+    assert (pixels == before).all()
+
+
+def test_features_are_unit_and_do_not_depend_on_the_batch(loaded: Clip) -> None:
+    pixels = np.stack([loaded.pixels(noise(64 + i, 70)) for i in range(5)])
+    texts = [f"a photo of number {i}" for i in range(5)]
+    for whole, parts, one in (
+        (loaded.encode_images(pixels), loaded.encode_images(pixels, 2), loaded.encode_images(pixels[3:4])),
+        (loaded.encode_texts(texts), loaded.encode_texts(texts, 2), loaded.encode_texts(texts[3:4])),
+    ):
+        assert (whole.shape, whole.dtype) == ((5, loaded.dim), np.float32)
+        assert np.linalg.norm(whole, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
+        assert parts == pytest.approx(whole, abs=1e-5)
+        assert one[0] == pytest.approx(whole[3], abs=1e-5)
+    assert loaded.encode_images(pixels[:0]).shape == (0, loaded.dim)
+    assert loaded.encode_texts([]).shape == (0, loaded.dim)
+
+
+def test_what_a_clip_knows_of_itself(loaded: Clip) -> None:
+    assert (loaded.dim, loaded.image_size) == (16, 64)
+    assert (list(loaded.mean), list(loaded.std)) == (PREPROCESS["mean"], PREPROCESS["std"])
+    assert not loaded.network.training
+
+
+@pytest.mark.parametrize("file", [WEIGHTS_FILE, CONFIG_FILE])
+def test_f54_digest_follows_every_byte(file: str, tiny_folder: Path, tmp_path: Path) -> None:
+    """Also within one process: a worker outlives many changes of a folder."""
+    folder = shutil.copytree(tiny_folder, tmp_path / "copy")
+    name = f"local-dir:{folder}"
+    before = weights_digest(name)
+    assert before == weights_digest(name) == weights_digest(f"local-dir:{tiny_folder}")
+    data = bytearray((folder / file).read_bytes())
+    data[-2] ^= 1
+    (folder / file).write_bytes(data)
+    assert weights_digest(name) != before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nonexistent-arch/tag",
+        "ViT-B-16",
+        "ViT-B-16/nonexistent",
+        "demo:nothing",
+        "local-dir:/nowhere",
+        "",
+        "/",
+        "a/",
+    ],
+)
+def test_unknown_models(name: str) -> None:
+    for load in (load_clip, weights_digest):
+        with pytest.raises(ModelError) as caught:
+            load(name)
+        assert caught.value.where == name and caught.value.fix
+
+
+def test_weights_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline(*args: Any, **kwargs: Any) -> str:
+        raise FileNotFoundError("no route to the hub")
+
+    monkeypatch.setattr(open_clip, "download_pretrained", offline)
+    models._downloaded.cache_clear()
+    with pytest.raises(ModelError, match="no route to the hub"):
+        weights_digest("ViT-B-16/openai")
+
+
+def test_digest_of_a_hub_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "weights"
+    file.write_bytes(b"weights")
+    monkeypatch.setattr(open_clip, "download_pretrained", lambda *args, **kwargs: str(file))
+    models._downloaded.cache_clear()
+    digests = {weights_digest(name) for name in ("ViT-B-16/openai", "ViT-B-32/openai")}
+    assert len(digests) == 2  # same bytes, another architecture
+    models._downloaded.cache_clear()
+
+
+def test_f72_a_folder_with_pickles_only_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
+    shutil.copy(tiny_folder / CONFIG_FILE, tmp_path)
+    network = open_clip.create_model(f"local-dir:{tiny_folder}")
+    torch.save(network.state_dict(), tmp_path / "open_clip_pytorch_model.bin")
+    with pytest.raises(ModelError, match=WEIGHTS_FILE):
+        load_clip(f"local-dir:{tmp_path}")
+
+
+def test_a_folder_without_weights_is_not_a_random_model(tiny_folder: Path, tmp_path: Path) -> None:
+    shutil.copy(tiny_folder / CONFIG_FILE, tmp_path)
+    with pytest.raises(ModelError, match=WEIGHTS_FILE):
+        load_clip(f"local-dir:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (WEIGHTS_FILE, b""),
+        (WEIGHTS_FILE, b"garbage" * 100),
+        (CONFIG_FILE, b"{"),
+        (CONFIG_FILE, b"{}"),
+        (CONFIG_FILE, b"[]"),
+    ],
+)
+def test_f73_malformed_files(file: str, content: bytes, tiny_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "copy")
+    (folder / file).write_bytes(content)
+    with pytest.raises(ModelError) as caught:
+        load_clip(f"local-dir:{folder}")
+    assert caught.value.where == f"local-dir:{folder}"
+
+
+def test_f73_truncated_weights(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "copy")
+    data = (folder / WEIGHTS_FILE).read_bytes()
+    (folder / WEIGHTS_FILE).write_bytes(data[:-4])
+    with pytest.raises(ModelError):
+        load_clip(f"local-dir:{folder}")
