@@ -12,7 +12,7 @@ from mudg_core.evaluate.images import Source
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
-from mudg_core.target.descriptors import read_pool
+from mudg_core.target.descriptors import pool_digest, read_pool
 from mudg_core.target.spec import Target
 from tasks.dataset import fetch, label, retrieve, select
 from tasks.policy import Pending
@@ -79,10 +79,10 @@ class ClassifierBuild:
 def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     """target → queries → candidates → labels → picks → dataset → model → scores → report"""
     settings = settings.replace(target.settings, where=f"settings of target {target.name}")
-    run = Run(settings.replace({"evaluate": {"source": target.evaluation}}))
+    run = Run(settings.replace({"evaluate": {"source": target.evaluation}}), part=target.name)
     version = current_version(run.store)
     started = start(run, target, version)
-    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records)
+    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, f"{target.name}, nearest neighbours")
     plain = start(baseline, target, version) if target.evaluation else None
     mudg = started.finish()
     scores = compare(run, target, mudg, plain.finish()) if plain else []
@@ -101,8 +101,8 @@ def start(run: Run, target: Target, version: IndexVersion) -> Started:
 def build_dataset(run: Run, target: Target, version: IndexVersion) -> Dataset:
     """Queries to training sets; the seeds of a target run side by side."""
     embeddings, file = version.embeddings, run.settings.augment.descriptors
-    pool = list(read_pool(file)) if file else []
-    queries = augment(run, classes=list(target.classes), template=target.template, pool=pool)
+    pool = {"pool": list(read_pool(file)) if file else [], "pool_digest": pool_digest(file)}
+    queries = augment(run, classes=list(target.classes), template=target.template, **pool)
     found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings)
     labels = label(run, found=found)
     picks = select.map(run, [{"labels": labels, "embeddings": embeddings, "seed": s} for s in target.seeds])

@@ -18,8 +18,8 @@ TITLES = {
     "index": "populate the index",
     "queries": "choose descriptors",
     "candidates": "search the index",
-    "labels": "pseudo-label by rank",
-    "picks": "cluster and select",
+    "labels": "pseudo-label",
+    "picks": "select",
     "dataset": "fetch, filter, refill",
     "model": "finetune the student",
     "evaluation": "collect evaluation images",
@@ -35,8 +35,8 @@ class Terminal:
         self.console = console
 
     @contextmanager
-    def __call__(self, stage: str, artifacts: int, cached: int) -> Iterator[Done]:
-        title, started = TITLES.get(stage, stage), time.monotonic()
+    def __call__(self, stage: str, part: str, artifacts: int, cached: int) -> Iterator[Done]:
+        title, started = TITLES.get(stage, stage) + (f" ({part})" if part else ""), time.monotonic()
         total = f" 0/{artifacts}" if artifacts > 1 else ""
         with self.console.status(f"{title}{total} …") as status:
             yield lambda done: status.update(

@@ -150,7 +150,13 @@ class Settings(Area):
     evaluate: EvaluateSettings = EvaluateSettings()
 
     def replace(self, overrides: Mapping[str, Any], *, where: str = "overrides") -> Settings:
-        """A new tree with some values changed, validated as a whole."""
+        """A new tree with some values changed, validated as a whole. The profile stays: it decides values."""
+        if overrides.get("profile", self.profile) != self.profile:
+            raise SettingsError(
+                what="the profile cannot be changed here",
+                where=where,
+                fix="set it for the whole run",
+            )
         return _validate(_merge(self.model_dump(), overrides), where)
 
 

@@ -28,11 +28,13 @@ class StageRecord:
 class Watcher(Protocol):
     """Shows a stage to a person while it runs; `done` is told how many of its artifacts are there."""
 
-    def __call__(self, stage: str, artifacts: int, cached: int) -> AbstractContextManager[Done]: ...
+    def __call__(
+        self, stage: str, part: str, artifacts: int, cached: int
+    ) -> AbstractContextManager[Done]: ...
 
 
 @contextmanager
-def unwatched(stage: str, artifacts: int, cached: int) -> Iterator[Done]:
+def unwatched(stage: str, part: str, artifacts: int, cached: int) -> Iterator[Done]:
     yield lambda done: None
 
 
@@ -46,6 +48,7 @@ class Run:
 
     settings: Settings
     records: list[StageRecord] = field(default_factory=list)
+    part: str = ""  # which part of a flow this is, where stages occur more than once
 
     def __post_init__(self) -> None:
         self.store = ArtifactStore(self.settings.storage)
@@ -53,7 +56,7 @@ class Run:
     @contextmanager
     def watch(self, stage: str, artifacts: int, cached: int) -> Iterator[Done]:
         started = time.monotonic()
-        with WATCHER.get()(stage, artifacts, cached) as done:
+        with WATCHER.get()(stage, self.part, artifacts, cached) as done:
             yield done
         seconds = time.monotonic() - started
         self.records.append(StageRecord(stage, cached, artifacts - cached, seconds))

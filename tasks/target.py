@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-
-import numpy as np
-
 from mudg_core.encode.models import load_clip
 from mudg_core.evaluate.images import Source, write_evaluation
 from mudg_core.storage import Facts
 from mudg_core.target import descriptors
 from mudg_core.target.augment import Scored, random_choice, score
+from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from tasks.policy import Work, stage
 
@@ -21,7 +17,7 @@ from tasks.policy import Work, stage
     settings=("augment.method", "augment.count", "augment.label_clusters", "augment.seed"),
     weights=("encode.model",),
 )
-def augment(work: Work, *, classes: list[str], template: str, pool: list[str]) -> Facts:
+def augment(work: Work, *, classes: list[str], template: str, pool: list[str], pool_digest: str) -> Facts:
     """The descriptors that suit a target, and the features of its queries, label by label.
 
     `pool` lists the phrases of the user's own file; empty stands for the built-in pool.
@@ -35,22 +31,13 @@ def augment(work: Work, *, classes: list[str], template: str, pool: list[str]) -
     if settings.method == "random":
         chosen = list(random_choice(phrases, settings.count, settings.seed))
     elif settings.method == "adaptive":
-        scored, _ = score(
-            target, phrases, clip.encode_texts, label_clusters=settings.label_clusters, seed=settings.seed
-        )
+        clusters = {"label_clusters": settings.label_clusters, "seed": settings.seed}
+        scored, _ = score(target, phrases, clip.encode_texts, **clusters)
         chosen = [item.descriptor for item in scored[: settings.count]]
-    prompts = [target.prompt(label, phrase) for label in range(len(classes)) for phrase in chosen]
-    np.save(work.scratch / "queries.npy", clip.encode_texts(prompts))
-    np.save(work.scratch / "labels.npy", clip.encode_texts(target.prompts()))
-    body = {
-        "classes": classes,
-        "template": template,
-        "descriptors": chosen,
-        "prompts": prompts,
-        "scored": [asdict(item) for item in scored],
-    }
-    (work.scratch / "queries.json").write_text(json.dumps(body, indent=1))
-    return Facts({"queries": len(prompts), "pool": len(phrases), "per_label": len(chosen), "dim": clip.dim})
+    queries = Queries(target, tuple(chosen))
+    queries.write(work.scratch, scored, clip.encode_texts)
+    count = len(chosen) * len(classes)
+    return Facts({"queries": count, "pool": len(phrases), "per_label": len(chosen), "dim": clip.dim})
 
 
 @stage("evaluation", settings=("evaluate.demo_images_per_class",))

@@ -6,6 +6,8 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -66,28 +68,43 @@ class Source:
 
 
 def write_evaluation(images: Iterable[tuple[str, int, bytes]], out: Path) -> dict[str, int]:
-    """One tar a domain and one table of labels; returns how many images each domain has."""
+    """One tar a domain and one table of labels; returns how many images each domain has.
+
+    Images must come domain by domain, as `Source.read` gives them: then only one is in memory at a time.
+    """
     table: list[dict[str, str | int]] = []
-    domains: dict[str, list[ShardSample]] = {}
-    for number, (domain, label, data) in enumerate(images):
-        samples = domains.setdefault(domain, [])
-        samples.append(ShardSample(key=f"{number:09d}", image=data, caption="", url=""))
-        table.append({"domain": domain, "key": samples[-1].key, "label": label})
-    for number, samples in enumerate(domains.values()):
-        write_shard(samples, out / f"{number:04d}.tar", out / f"{number:04d}.parquet")
+
+    def samples(group: Iterable[tuple[str, int, bytes]]) -> Iterator[ShardSample]:
+        for domain, label, data in group:
+            key = f"{len(table):09d}"
+            table.append({"domain": domain, "key": key, "label": label})
+            yield ShardSample(key=key, image=data, caption="", url="")
+
+    counts: dict[str, int] = {}
+    for number, (domain, group) in enumerate(groupby(images, key=itemgetter(0))):
+        counts[domain] = write_shard(samples(group), out / f"{number:04d}.tar", out / f"{number:04d}.parquet")
     pq.write_table(pa.Table.from_pylist(table), out / LABELS)
-    return {domain: len(samples) for domain, samples in domains.items()}
+    return counts
 
 
-def read_evaluation(folder: Path) -> tuple[dict[str, list[Image.Image]], dict[str, Int64]]:
-    """Images and labels by domain, in the order they were written."""
-    table = pq.read_table(folder / LABELS)
-    domains = list(dict.fromkeys(table.column("domain").to_pylist()))
-    images: dict[str, list[Image.Image]] = {}
-    labels: dict[str, Int64] = {}
-    for number, domain in enumerate(domains):
-        samples = read_shard(folder / f"{number:04d}.tar")
-        images[domain] = [Image.open(io.BytesIO(sample.image or b"")).convert("RGB") for sample in samples]
-        chosen = table.filter(pa.compute.equal(table.column("domain"), domain))
-        labels[domain] = chosen.column("label").to_numpy()
-    return images, labels
+@dataclass(frozen=True)
+class EvaluationSet:
+    """What `write_evaluation` wrote: labels by domain, and images that are decoded as they are asked for."""
+
+    folder: Path
+    labels: dict[str, Int64]
+
+    @classmethod
+    def open(cls, folder: Path) -> EvaluationSet:
+        table = pq.read_table(folder / LABELS)
+        labels: dict[str, list[int]] = {}
+        for domain, label in zip(table["domain"].to_pylist(), table["label"].to_pylist(), strict=True):
+            labels.setdefault(domain, []).append(label)
+        return cls(folder, {domain: np.array(found, dtype=np.int64) for domain, found in labels.items()})
+
+    def images(self, domain: str) -> Iterator[Image.Image]:
+        """In the order of the labels."""
+        number = list(self.labels).index(domain)
+        for sample in read_shard(self.folder / f"{number:04d}.tar"):
+            with Image.open(io.BytesIO(sample.image or b"")) as image:
+                yield image.convert("RGB")

@@ -6,6 +6,7 @@ to be broad rather than apt: which phrases suit a target is decided by measuring
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import product
 from pathlib import Path
@@ -207,6 +208,12 @@ def built_in() -> tuple[str, ...]:
         *(f"which is {manner}, {view}" for manner, view in product(MANNERS[:9], VIEWS[:7])),
     ]
     return tuple(dict.fromkeys(phrases))
+
+
+def pool_digest(file: str | Path | None) -> str:
+    """Which phrases there are to choose from; a change of the built-in pool counts as any other."""
+    phrases = read_pool(file) if file else built_in()
+    return hashlib.sha256("\n".join(phrases).encode()).hexdigest()
 
 
 def read_pool(path: str | Path) -> tuple[str, ...]:

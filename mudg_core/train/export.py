@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from mudg_core.encode.models import CONFIG_FILE, WEIGHTS_FILE
+from mudg_core.target.queries import Queries
 from mudg_core.train.student import Student
 
 CLASSIFIER_FILE = "classifier.safetensors"
@@ -25,10 +26,9 @@ CLASSES_FILE = "classes.json"
 
 
 @torch.inference_mode()
-def export(
-    student: Student, classes: list[str], plain: list[str], prompts: list[list[str]], out: Path
-) -> None:
-    """Writes the model; `plain[i]` and `prompts[j][i]` say class i plainly and with augmentation j."""
+def export(student: Student, queries: Queries, out: Path) -> None:
+    """Writes the model, with the classifier for the classes that it was trained on."""
+    plain, prompts = queries.target.prompts(), queries.prompts()
     network = {name: tensor.contiguous() for name, tensor in student.network.state_dict().items()}
     save_file(network, out / WEIGHTS_FILE)
     (out / CONFIG_FILE).write_text(json.dumps(student.clip.config, indent=2, sort_keys=True) + "\n")
@@ -40,7 +40,7 @@ def export(
         "soft_prompt": student.soft_prompt.detach(),
     }
     save_file({name: tensor.contiguous() for name, tensor in features.items()}, out / CLASSIFIER_FILE)
-    facts = {"classes": classes, "prompts": plain, "soft_prompt_replaces": student.prompt}
+    facts = {"classes": queries.target.classes, "prompts": plain, "soft_prompt_replaces": student.prompt}
     (out / CLASSES_FILE).write_text(json.dumps(facts, indent=2) + "\n")
 
 

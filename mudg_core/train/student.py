@@ -54,8 +54,8 @@ class Student(nn.Module):
         for name, parameter in self.network.named_parameters():
             parameter.requires_grad_(name in trained)
         with torch.no_grad():
-            words = torch.tensor(clip.tokenizer.encode(prompt), device=clip.device)
-            start = self.network.token_embedding(words)
+            self._words = torch.tensor(clip.tokenizer.encode(prompt), device=clip.device)
+            start = self.network.token_embedding(self._words)
         self.soft_prompt = nn.Parameter(start.clone())
 
     def trained_parameters(self) -> dict[str, nn.Parameter]:
@@ -65,8 +65,10 @@ class Student(nn.Module):
 
     def tokens(self, texts: Sequence[str]) -> Tensor:
         """Token ids with room for the soft prompt right after the start token."""
-        start = self.prompt.lower()
-        return self.clip.tokens(t if t.lower().startswith(start) else f"{self.prompt} {t}" for t in texts)
+        ids, words = self.clip.tokens(texts), len(self._words)
+        fits = (ids[:, 1 : 1 + words] == self._words).all(dim=1).tolist()
+        pairs = zip(texts, fits, strict=True)
+        return self.clip.tokens(text if fit else f"{self.prompt} {text}" for text, fit in pairs)
 
     def text_features(self, tokens: Tensor) -> Tensor:
         """Unit-norm features of texts whose first words are the soft prompt."""

@@ -45,8 +45,15 @@ def test_author_code_profile() -> None:
     assert settings.train.augmentations == "in-turn"
     assert settings.train.augmentation_limit == 8
     assert settings.train.teacher_temperature == 10.0
-    others = settings.replace({"profile": "paper", **Settings().model_dump(include={"dataset", "train"})})
-    assert others == Settings()
+    others = settings.model_dump(exclude={"profile", "dataset", "train"})
+    assert others == Settings().model_dump(exclude={"profile", "dataset", "train"})
+
+
+def test_a_profile_is_for_the_whole_run() -> None:
+    """Replacing it would change its name and none of the values that it stands for."""
+    with pytest.raises(SettingsError, match="profile"):
+        load_settings(environ={}).replace({"profile": "author-code"})
+    assert load_settings(environ={}).replace({"profile": "paper"}) == Settings()
 
 
 def test_each_source_wins_over_those_before(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 from mudg_core.errors import InputError
 from mudg_core.evaluate import folder
 from mudg_core.evaluate.folder import read_folder
-from mudg_core.evaluate.images import Source, read_evaluation, write_evaluation
+from mudg_core.evaluate.images import EvaluationSet, Source, write_evaluation
 
 CLASSES = ["Red fox", "T-shirt", "cat"]
 
@@ -87,11 +87,14 @@ def picture(level: int) -> bytes:
 
 
 def test_images_come_back_by_domain(tmp_path: Path) -> None:
-    images = [("photo", 1, picture(10)), ("sketch", 0, picture(20)), ("photo", 0, picture(30))]
-    assert write_evaluation(images, tmp_path) == {"photo": 2, "sketch": 1}
-    pictures, labels = read_evaluation(tmp_path)
-    assert {domain: list(found) for domain, found in labels.items()} == {"photo": [1, 0], "sketch": [0]}
-    levels = {domain: [np.asarray(i)[0, 0, 0] for i in found] for domain, found in pictures.items()}
+    images = [("photo", 1, picture(10)), ("photo", 0, picture(30)), ("sketch", 0, picture(20))]
+    assert write_evaluation(iter(images), tmp_path) == {"photo": 2, "sketch": 1}
+    found = EvaluationSet.open(tmp_path)
+    assert {domain: list(labels) for domain, labels in found.labels.items()} == {
+        "photo": [1, 0],
+        "sketch": [0],
+    }
+    levels = {domain: [np.asarray(i)[0, 0, 0] for i in found.images(domain)] for domain in found.labels}
     assert levels == {"photo": [10, 30], "sketch": [20]}
 
 

@@ -11,6 +11,8 @@ import torch
 
 from mudg_core.encode.models import Clip, load_clip, open_clip
 from mudg_core.settings import TrainSettings
+from mudg_core.target.queries import Queries
+from mudg_core.target.spec import Target
 from mudg_core.train.export import CLASSES_FILE, export, load_classifier
 from mudg_core.train.finetune import finetune
 from mudg_core.train.student import Student
@@ -19,6 +21,7 @@ from tests.core.encode.tiny import another
 CLASSES = ["cat", "car", "sea"]
 PLAIN = [f"a photo of a {name}." for name in CLASSES]
 PROMPTS = [[f"a photo of a {name}, which is {word}." for name in CLASSES] for word in ("wet", "old")]
+QUERIES = Queries(Target(name="things", classes=tuple(CLASSES)), ("which is wet", "which is old"))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,7 @@ def student(loaded: Clip) -> Student:
 @pytest.fixture(scope="module")
 def folder(student: Student, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("export")
-    export(student, CLASSES, PLAIN, PROMPTS, out)
+    export(student, QUERIES, out)
     return out
 
 

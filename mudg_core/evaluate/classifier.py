@@ -1,0 +1,57 @@
+"""Something that can be scored: a CLIP model with text features for the classes of a target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from mudg_core.encode.models import Clip, Pixels, load_clip
+from mudg_core.evaluate.accuracy import Score, score
+from mudg_core.evaluate.images import EvaluationSet
+from mudg_core.target.queries import Queries
+from mudg_core.train.export import load_classifier
+
+Float32 = NDArray[np.float32]
+WAYS = ("single", "averaged")  # one plain prompt a class, or the mean over all augmentations
+
+
+@dataclass(frozen=True)
+class Classifier:
+    clip: Clip
+    texts: Mapping[str, Float32]
+
+    def scores(self, images: EvaluationSet, batch_size: int) -> dict[str, Score]:
+        """Accuracy with single and with averaged prompts; images stream by, only their features stay."""
+        features = {
+            domain: np.concatenate(
+                [self.clip.encode_images(batch) for batch in self._batches(images.images(domain), batch_size)]
+            )
+            for domain in images.labels
+        }
+        return {way: score(features, images.labels, self.texts[way]) for way in WAYS}
+
+    def _batches(self, images: Iterable[Image.Image], size: int) -> Iterator[Pixels]:
+        batch: list[Pixels] = []
+        for image in images:
+            batch.append(self.clip.pixels(image))
+            if len(batch) == size:
+                yield np.stack(batch)
+                batch = []
+        if batch:
+            yield np.stack(batch)
+
+
+def zero_shot(clip: Clip, queries: Queries) -> Classifier:
+    """The student before any training."""
+    averaged = np.mean([clip.encode_texts(prompts) for prompts in queries.prompts()], axis=0)
+    return Classifier(clip, {"single": clip.encode_texts(queries.target.prompts()), "averaged": averaged})
+
+
+def finetuned(folder: Path, device: str) -> Classifier:
+    """A model that was exported."""
+    return Classifier(load_clip(f"local-dir:{folder}", device), load_classifier(folder))
