@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from PIL import Image
 
-from mudg_core.corpus.shards import read_members
+from mudg_core.corpus.images import Link, ShardImages, is_dead
 from mudg_core.dataset import build, candidates
 from mudg_core.dataset.label import pseudo_label
 from mudg_core.dataset.select import plan_selection
@@ -83,7 +82,7 @@ def fetch(
     """The training set: images that are there and fit, as a WebDataset shard with their provenance."""
     plan = pq.read_table(work.store.file(picks, "picks.parquet"))
     images = pq.read_table(work.store.file(found, "images.parquet"))
-    links = dict(zip(images.column("row").to_pylist(), images.to_pylist(), strict=True))
+    links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}
     settings = work.settings.dataset
     filled = build.fill(
         plan,
@@ -105,22 +104,10 @@ def fetch(
     )
 
 
-def _fetcher(work: Work, links: dict[int, dict[str, Any]], shards: list[ArtifactRef]) -> build.Fetch:
-    """Reads images back from the corpus shards, shard by shard; a link that has died gives nothing."""
-
-    def read(rows: Sequence[int]) -> dict[int, bytes]:
-        wanted: dict[int, dict[str, int]] = {}
-        for row in rows:
-            link = links[row]
-            if "/gone/" not in link["url"]:
-                wanted.setdefault(link["shard"], {})[link["key"]] = row
-        found: dict[int, bytes] = {}
-        for shard, keys in sorted(wanted.items()):
-            members = read_members(work.store.file(shards[shard], "shard.tar"), list(keys))
-            found |= {keys[key]: data for key, data in members.items()}
-        return found
-
-    return read
+def _fetcher(work: Work, links: dict[int, Link], shards: list[ArtifactRef]) -> build.Fetch:
+    """Images from the corpus shards; a link that has died gives nothing."""
+    images = ShardImages(lambda number: work.store.file(shards[number], "shard.tar"), links)
+    return lambda rows: images.read(row for row in rows if not is_dead(links[row]))
 
 
 def _embedder(work: Work) -> build.Embed:

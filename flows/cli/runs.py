@@ -17,7 +17,7 @@ from flows.demo import DEMO_SETTINGS, demo
 from flows.progress import Terminal
 from flows.results import accuracies, counts, publish
 from flows.session import call, session
-from mudg_core.corpus.shards import read_members
+from mudg_core.corpus.images import ShardImages
 from mudg_core.encode.embed import EmbeddingShard, gather_metadata
 from mudg_core.encode.models import load_clip
 from mudg_core.index import ivf
@@ -99,11 +99,10 @@ def run_search(
     for hit, cosine in zip(hits, found.cosines[0], strict=False):
         hit["cosine"] = round(float(cosine), 4)
     if save is not None:
-        images = [
-            read_members(store.file(version.shards[hit["shard"]], "shard.tar"), [hit["key"]])[hit["key"]]
-            for hit in hits
-        ]
-        _contact_sheet(images).save(save)
+        links = {hit["row"]: hit for hit in hits}
+        pool = ShardImages(lambda number: store.file(version.shards[number], "shard.tar"), links)
+        images = pool.read(links)
+        _contact_sheet([images[row] for row in links]).save(save)
     lines = [(i, f"{hit['cosine']:.3f}", hit["caption"][:60], hit["url"]) for i, hit in enumerate(hits, 1)]
     show({"query": text, "hits": hits}, table_of(lines, ("rank", "cosine", "caption", "url")), as_json)
 

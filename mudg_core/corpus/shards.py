@@ -12,11 +12,11 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,6 +46,13 @@ PARQUET_SCHEMA = pa.schema(
         ("sha256", _TEXT),
     ]
 )
+
+
+class Place(NamedTuple):
+    """Where a member's bytes lie in a tar."""
+
+    offset: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -131,20 +138,35 @@ def read_shard(tar_path: AnyPath, max_member_bytes: int = MAX_MEMBER_BYTES) -> I
             yield _sample(str(current), parts, tar_path)
 
 
-def read_members(
+def locate(
     tar_path: AnyPath, keys: Collection[str], max_member_bytes: int = MAX_MEMBER_BYTES
-) -> dict[str, bytes]:
-    """The encoded pictures of `keys`; on the way only headers are read. Keys without one are left out."""
+) -> dict[str, Place]:
+    """Where the pictures of `keys` lie; only headers are read. A key without a picture is left out."""
     wanted = set(keys)
-    found: dict[str, bytes] = {}
+    found: dict[str, Place] = {}
     with _open(tar_path) as tar:
         for member in _members(tar, tar_path, max_member_bytes):
             key, suffix = _split(member.name)
             if key in wanted and suffix in IMAGE_SUFFIXES:
-                found[key] = _content(tar, member)
+                found[key] = Place(member.offset_data, member.size)
             if len(found) == len(wanted):
                 break
     return found
+
+
+def read_places(tar_path: AnyPath, places: Mapping[str, Place]) -> dict[str, bytes]:
+    """The bytes at known places of a tar."""
+    with Path(tar_path).open("rb") as stream:
+        found = {}
+        for key, place in places.items():
+            stream.seek(place.offset)
+            found[key] = stream.read(place.size)
+    return found
+
+
+def read_members(tar_path: AnyPath, keys: Collection[str]) -> dict[str, bytes]:
+    """The encoded pictures of `keys`, for a single visit; see `locate` for more."""
+    return read_places(tar_path, locate(tar_path, keys))
 
 
 @contextmanager

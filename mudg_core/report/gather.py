@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mudg_core import __version__
+from mudg_core.corpus.images import ShardImages
 from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
@@ -164,17 +167,10 @@ def _gallery(
 def _from_corpus(
     store: ArtifactStore, found: ArtifactRef, rows: list[int], shards: Sequence[ArtifactRef]
 ) -> dict[int, bytes]:
-    table = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard", "key"]).to_pylist()
-    wanted = set(rows)
-    by_shard: dict[int, dict[str, int]] = {}
-    for line in table:
-        if line["row"] in wanted:
-            by_shard.setdefault(line["shard"], {})[line["key"]] = line["row"]
-    images: dict[int, bytes] = {}
-    for shard, keys in by_shard.items():
-        members = read_members(store.file(shards[shard], "shard.tar"), list(keys))
-        images |= {keys[key]: data for key, data in members.items()}
-    return images
+    table = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard", "key"])
+    wanted = table.filter(pc.is_in(table.column("row"), pa.array(rows, pa.int64()))).to_pylist()
+    links = {line["row"]: line for line in wanted}
+    return ShardImages(lambda number: store.file(shards[number], "shard.tar"), links).read(rows)
 
 
 def _image(line: dict[str, Any], data: bytes, prompts: list[str]) -> GalleryImage:
