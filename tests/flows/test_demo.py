@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.demo_runs import FLAGS, MUDG, demo, digests, environment, mudg
 
+pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -64,13 +66,12 @@ def test_second_run_computes_nothing(first: dict[str, Any], folder: Path) -> Non
     assert digests(folder) == before
 
 
-def test_f19_lost_prefect_database_costs_nothing(first: dict[str, Any], folder: Path) -> None:
-    shutil.rmtree(folder / ".mudg/prefect")
-    assert demo(folder)["computed"] == 0
-
-
-def test_a_damaged_artifact_is_made_again(first: dict[str, Any], folder: Path) -> None:
+def test_f19_f29_a_damaged_artifact_is_made_again_and_nothing_else(
+    first: dict[str, Any], folder: Path
+) -> None:
+    """Even though Prefect's database and results are lost: manifests alone say what is done."""
     before = digests(folder)
+    shutil.rmtree(folder / ".mudg/prefect")
     (index,) = folder.glob(".mudg/artifacts/index/*/attempts/*/index.faiss")
     index.chmod(0o600)
     data = bytearray(index.read_bytes())
@@ -103,7 +104,7 @@ def test_f55_same_seed_same_digests_elsewhere_after_sigkill(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 500
     while not any(stage.startswith("embedding-shard/") for stage in digests(tmp_path)):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)

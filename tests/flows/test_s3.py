@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.demo_runs import FLAGS, mudg
 from tests.support.seaweed import SeaweedServer
+
+pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
 
 
 def test_index_on_s3_is_found_by_another_machine(seaweed: SeaweedServer, tmp_path: Path) -> None:

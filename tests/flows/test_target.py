@@ -10,6 +10,8 @@ import pytest
 from mudg_core.corpus.demo.world import DemoWorld
 from tests.support.demo_runs import FLAGS, mudg
 
+pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

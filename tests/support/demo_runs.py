@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 MUDG = str(Path(sys.executable).with_name("mudg"))
-TIMEOUT = 280
+TIMEOUT = 600
 SMALL = {
     "corpus.rows": 600,
     "corpus.rows_per_shard": 150,
