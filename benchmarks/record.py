@@ -14,6 +14,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def record(name: str, figures: dict[str, Any]) -> Path:
+    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     body = {
         "figures": figures,

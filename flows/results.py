@@ -24,10 +24,18 @@ def accuracies(store: ArtifactStore, builds: Sequence[ClassifierBuild]) -> dict[
     scores = [[_scores(store, ref) for ref in build.scores] for build in builds if build.scores]
     if not scores:
         return {}
-    return {
-        arm: _over_targets([[seed[arm]["single"] for seed in target] for target in scores])
-        for arm in scores[0][0]
+    arms = list(scores[0][0])
+    overall = {arm: _over_targets([_single(target, arm) for target in scores]) for arm in arms}
+    names = [build.target.name for build in builds if build.scores]
+    by_target = {
+        name: {arm: summarise(_single(target, arm)) for arm in arms}
+        for name, target in zip(names, scores, strict=True)
     }
+    return overall | {"targets": by_target}
+
+
+def _single(seeds: list[Any], arm: str) -> list[dict[str, Any]]:
+    return [seed[arm]["single"] for seed in seeds]
 
 
 def _over_targets(scores: list[list[dict[str, Any]]]) -> dict[str, Any]:

