@@ -22,16 +22,17 @@ setup: $(READY)  ## make .venv with the locked versions of everything
 
 # Where torch comes from, best first: a local CPU wheel, PyTorch's own CPU index, PyPI.
 $(READY): $(LOCK) pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==0.13.7"
-	if ls $(UV_FIND_LINKS)/torch-*+cpu*.whl >/dev/null 2>&1; then \
+	@echo "setting up $(VENV) (once; about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==0.13.7"
+	@if ls $(UV_FIND_LINKS)/torch-*+cpu*.whl >/dev/null 2>&1; then \
 	  $(BIN)/uv pip install --quiet --python $(BIN)/python -r $(LOCK); \
 	else \
 	  $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend=cpu -r $(LOCK) || \
 	  $(BIN)/uv pip install --quiet --python $(BIN)/python -r $(LOCK); \
 	fi
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
-	touch $@
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
 
 demo: setup  ## run the whole pipeline on the built-in demo world and print where the report is
 	$(BIN)/mudg demo
