@@ -25,7 +25,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, tempor
 from mudg_core.errors import OrchestrationError
 
 START_SECONDS = 120.0
-STOP_SECONDS = 10.0
+STOP_SECONDS = 3.0
 PR_SET_PDEATHSIG = 1
 
 

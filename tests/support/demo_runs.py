@@ -22,6 +22,7 @@ SMALL = {
     "train.batch_size": 16,
     "evaluate.demo_images_per_class": 2,
     "compute.shards_per_task": 2,
+    "compute.workers": 1,  # most of a small run is workers importing torch
 }
 FLAGS = [part for name, value in SMALL.items() for part in ("--set", f"{name}={value}")]
 
@@ -44,9 +45,9 @@ def mudg(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedProces
     )
 
 
-def demo(cwd: Path, **extra: str) -> dict[str, Any]:
+def demo(cwd: Path, *flags: str) -> dict[str, Any]:
     """The JSON object of a small `mudg demo`."""
-    done = mudg("demo", "--json", *FLAGS, cwd=cwd, **extra)
+    done = mudg("demo", "--json", *FLAGS, *flags, cwd=cwd)
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
