@@ -19,6 +19,7 @@ from flows.cli.output import (
 )
 from mudg_core import __version__
 from mudg_core.errors import InputError
+from mudg_core.target.spec import load_target
 
 app = typer.Typer(
     name="mudg",
@@ -83,10 +84,12 @@ def target_run(
         seeds: [0, 1, 2]
         settings: {dataset: {per_class: 32}}
     """
-    from flows.cli.runs import run_target
-
     with exit_codes(as_json):
-        run_target(spec, as_json, file, changes)
+        target = load_target(spec)  # before torch and Prefect are loaded: a bad spec is told at once
+
+        from flows.cli.runs import run_target
+
+        run_target(target, as_json, file, changes)
 
 
 @app.command()

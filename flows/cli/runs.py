@@ -24,7 +24,7 @@ from mudg_core.index import ivf
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
-from mudg_core.target.spec import load_target
+from mudg_core.target.spec import Target
 from tasks.run import WATCHER
 
 Changes = list[str] | None
@@ -62,8 +62,7 @@ def run_index_build(as_json: bool, file: Path | None, changes: Changes) -> None:
     show(result, text + table_of(rows, ("probes", "recall@1 of held-out captions")), as_json)
 
 
-def run_target(spec: Path, as_json: bool, file: Path | None, changes: Changes) -> None:
-    target = load_target(spec)
+def run_target(target: Target, as_json: bool, file: Path | None, changes: Changes) -> None:
     with _watched(settings_from(file, changes)) as settings:
         built = call(build_classifier, settings, target)
         store = ArtifactStore(settings.storage)
