@@ -1,0 +1,49 @@
+"""Fine codes: what a vector costs inside the index.
+
+    flat    float32            sq8, sq6, sq4   scalar quantiser of that many bits a dimension
+    fp16    half precision     pqM             product quantiser: M subquantisers of 8 bits, as in pq64
+
+The size decides whether an index fits on a disk, so it is said here once, apart from what builds the index.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mudg_core.errors import SettingsError
+
+ID_BYTES = 8
+SCALAR_BITS = {"flat": 32, "fp16": 16, "sq8": 8, "sq6": 6, "sq4": 4}
+
+_PRODUCT = re.compile(r"pq([1-9][0-9]*)")
+
+
+def code_bytes(code: str, dim: int) -> int:
+    """Bytes of one vector of `dim` dimensions; each vector begins on a byte of its own."""
+    if code in SCALAR_BITS:
+        return -(-SCALAR_BITS[code] * dim // 8)
+    return subquantisers(code, dim)
+
+
+def vector_bytes(code: str, dim: int) -> int:
+    """What an inverted list holds for a vector: its code and its row id."""
+    return code_bytes(code, dim) + ID_BYTES
+
+
+def subquantisers(code: str, dim: int) -> int:
+    """M of `pqM`; a product quantiser cuts a vector into M equal parts."""
+    match = _PRODUCT.fullmatch(code)
+    if match is None:
+        raise SettingsError(
+            what=f"unknown fine code {code!r}",
+            where="index.code",
+            fix=f"use one of {', '.join(SCALAR_BITS)}, or pqM such as pq64",
+        )
+    parts = int(match[1])
+    if dim % parts:
+        raise SettingsError(
+            what=f"{code} cannot cut {dim} dimensions into {parts} equal parts",
+            where="index.code",
+            fix="choose an M that divides the model's dimension",
+        )
+    return parts
