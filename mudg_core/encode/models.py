@@ -125,6 +125,22 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
     )
 
 
+def model_config(name: str) -> dict[str, Any]:
+    """How a model is built, without its weights: nothing is downloaded."""
+    path, _ = _locate(name)
+    try:
+        config = open_clip.get_model_config(path)
+        if not isinstance(config, dict):
+            raise ValueError("open_clip does not know this architecture")
+    except (OSError, ValueError, AttributeError) as error:
+        raise ModelError(
+            what=f"the model's configuration cannot be read: {error}",
+            where=name,
+            fix="give local-dir:PATH, demo:index, demo:student or ARCHITECTURE/TAG as open_clip lists them",
+        ) from error
+    return config
+
+
 def weights_digest(name: str) -> str:
     """sha256 of a model's configuration and weight file: what a content key needs to know of it."""
     path, pretrained = _locate(name)
