@@ -58,7 +58,7 @@ class CorpusSettings(Area):
     """The pool that is searched. The spine knows the built-in demo world."""
 
     source: Literal["demo"] = "demo"
-    rows: int = Field(24_000, ge=100, le=100_000_000)
+    rows: int = Field(24_000, ge=100, le=10_000_000_000)
     rows_per_shard: int = Field(2_000, ge=50, le=1_000_000)
     image_size: int = Field(64, ge=64, le=512)
     seed: Seed = 0

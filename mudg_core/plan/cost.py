@@ -1,0 +1,74 @@
+"""What a stage costs, and how long that takes: the roofline.
+
+A stage is at least as slow as the slowest of three: its arithmetic, its traffic through memory, its traffic
+with storage. So a time here is a lower bound, which a good implementation comes near to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mudg_core.plan.hardware import Hardware
+
+FLOAT = 4
+HALF = 2
+BLOCK = 4096  # rows of one operand that share a pass over the other, as faiss.knn takes them
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one stage; bytes, and multiply-adds as two FLOP."""
+
+    stage: str
+    flop: float
+    moved: float  # through memory
+    read: float  # from storage
+    written: float  # to storage
+    memory: float  # held at once for the stage's data, all workers together
+    stored: float  # what stays
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A cost on some hardware."""
+
+    cost: Cost
+    hours: float
+    bound: str  # which of the three it is
+    hours_half: float  # if its matrix products were in half precision
+    fits: bool  # in memory
+
+
+def estimate(cost: Cost, hardware: Hardware) -> Estimate:
+    hours, bound = _slowest(cost, hardware, half=False)
+    return Estimate(
+        cost, hours, bound, _slowest(cost, hardware, half=True)[0], cost.memory <= hardware.memory_bytes
+    )
+
+
+def _slowest(cost: Cost, hardware: Hardware, *, half: bool) -> tuple[float, str]:
+    seconds = {
+        "compute": cost.flop / hardware.flop_rate(half=half),
+        "memory": cost.moved / hardware.memory_rate,
+        "storage": (cost.read + cost.written) / hardware.storage_rate,
+    }
+    bound = max(seconds, key=lambda name: seconds[name])
+    return seconds[bound] / 3600, bound
+
+
+def total(costs: list[Cost]) -> Cost:
+    """Stages run one after the other: everything adds up but the memory held at once."""
+    sums = {name: sum(getattr(cost, name) for cost in costs) for name in SUMMED}
+    return Cost("total", memory=max(cost.memory for cost in costs), **sums)
+
+
+SUMMED = ("flop", "moved", "read", "written", "stored")
+
+
+def product(rows: float, columns: float, dim: float) -> tuple[float, float]:
+    """FLOP and memory traffic of the nearest of `columns` vectors for each of `rows` vectors.
+
+    Blocks of rows pass over all columns, and every score is written once and read once.
+    """
+    passes = max(1.0, rows / BLOCK)
+    return 2 * rows * columns * dim, FLOAT * (rows * dim + passes * columns * dim + 2 * rows * columns)

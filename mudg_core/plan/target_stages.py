@@ -1,0 +1,141 @@
+"""The cost of one target on a finished index: augment, search, label, select, fetch, finetune.
+
+`label` and `select` count what their arrays ask for; much of their time is Python's.
+"""
+
+from __future__ import annotations
+
+from mudg_core.index.codes import vector_bytes
+from mudg_core.plan.cost import FLOAT, HALF, Cost, product
+from mudg_core.plan.workload import Workload
+
+SAMPLE_BYTES = 4000  # of a sample in a shard beside its pixels: tar headers, caption, metadata
+JPEG_BYTES_A_PIXEL = 0.5  # of a photo
+HIT_BYTES = 40  # query, label, rank, row, cosine
+SORT_PASSES = 10  # over the table of hits
+KMEANS_ITERATIONS = 50  # at most, in the selection
+
+
+def costs(work: Workload) -> list[Cost]:
+    return [augment(work), search(work), label(work), select(work), fetch(work), finetune(work)]
+
+
+def image_bytes(work: Workload) -> float:
+    """A sample of a corpus shard, roughly."""
+    return SAMPLE_BYTES + JPEG_BYTES_A_PIXEL * work.settings.corpus.image_size**2
+
+
+def augment(work: Workload) -> Cost:
+    """Adaptive: every class with every descriptor of the pool through the text tower, then the queries."""
+    tower, batch = work.encoder.text, work.settings.encode.batch_size
+    scored = work.pool * work.classes if work.settings.augment.method == "adaptive" else 0
+    texts = scored + work.queries + work.classes
+    features = FLOAT * (work.queries + work.classes) * work.dim
+    return Cost(
+        "augment",
+        flop=texts * tower.flop,
+        moved=texts * (2 * tower.layers * tower.block_bytes + FLOAT * tower.parameters / batch),
+        read=0,
+        written=features,
+        memory=FLOAT * work.encoder.parameters + batch * tower.block_bytes + features,
+        stored=features,
+    )
+
+
+def search(work: Workload) -> Cost:
+    """Queries against all centroids, then against the codes of the cells they probe.
+
+    The codes are mapped from disk, so they need no memory of their own, and are read once for all queries:
+    only those of cells that some query probes, if all cells are probed alike.
+    """
+    probes = min(work.settings.index.probes, work.cells)
+    coarse, moved = product(work.queries, work.cells, work.dim)
+    scanned = work.queries * probes * work.rows / work.cells
+    probed = 1 - (1 - probes / work.cells) ** work.queries
+    code = vector_bytes(work.settings.index.code, work.dim)
+    centroids = FLOAT * work.cells * work.dim
+    touched = probed * work.rows * code + centroids
+    return Cost(
+        "search",
+        flop=coarse + 2 * scanned * work.dim,
+        moved=moved + scanned * code,
+        read=touched,
+        written=HIT_BYTES * work.hits,
+        memory=centroids + FLOAT * work.queries * work.dim + HIT_BYTES * work.hits,
+        stored=HIT_BYTES * work.hits,
+    )
+
+
+def label(work: Workload) -> Cost:
+    """Sorting the hits; no arithmetic to speak of."""
+    table = HIT_BYTES * work.hits
+    labels = HIT_BYTES * work.candidates
+    return Cost("label", 0, SORT_PASSES * table, table, labels, 2 * table, labels)
+
+
+def select(work: Workload) -> Cost:
+    """k-means of each class's images; a class with no more images than clusters keeps them all."""
+    settings = work.settings.dataset
+    clustered = settings.select == "cluster" and work.candidates > work.classes * settings.per_class
+    flop, moved = product(work.candidates, settings.per_class, work.dim) if clustered else (0.0, 0.0)
+    features, table = work.candidates * work.dim, HIT_BYTES * work.candidates
+    return Cost(
+        "select",
+        flop=KMEANS_ITERATIONS * flop,
+        moved=KMEANS_ITERATIONS * moved + FLOAT * features,
+        read=HALF * features + table,
+        written=table,
+        memory=FLOAT * features + table,
+        stored=table,
+    )
+
+
+def fetch(work: Workload) -> Cost:
+    """The chosen images, embedded afresh. Links that are dead and the network's speed are not known."""
+    tower, batch = work.encoder.image, min(work.picks, work.settings.encode.batch_size)
+    images = work.picks * image_bytes(work)
+    return Cost(
+        "fetch",
+        flop=work.picks * tower.flop,
+        moved=work.picks * (2 * tower.layers * tower.block_bytes + FLOAT * tower.parameters / batch),
+        read=images,
+        written=images,
+        memory=FLOAT * work.encoder.parameters + batch * tower.block_bytes + images,
+        stored=images,
+    )
+
+
+def finetune(work: Workload) -> Cost:
+    """One model, roughly; a target trains one for each seed and each arm that is compared.
+
+    Images: student and teacher forward, and back through the trained blocks (twice their forward FLOP).
+    Prompts: forward and back through all blocks, because the soft prompt lies before the first; weights of
+    trained blocks once more. The teacher sees the prompts once.
+    """
+    settings, image, text = work.settings.train, work.student.image, work.student.text
+    kept = min(settings.augmentation_limit, work.queries // work.classes)
+    prompts = work.classes * (1 if settings.augmentations == "in-turn" else kept)
+    image_blocks, text_blocks = (min(settings.blocks, tower.layers) for tower in (image, text))
+    step = settings.batch_size * (2 * image.flop + 2 * image_blocks * image.block_flop)
+    step += prompts * (2 * text.flop + text_blocks * text.block_flop)
+    activations = settings.batch_size * image_blocks * image.block_bytes
+    activations += prompts * text.layers * text.block_bytes
+    forward = 2 * settings.batch_size * image.layers * image.block_bytes
+    weights = FLOAT * work.student.parameters
+    pixels = 3 * work.picks * work.student.image_size**2
+    return Cost(
+        "finetune",
+        flop=settings.iterations * step + work.classes * kept * text.flop,
+        moved=settings.iterations * (2 * activations + 2 * forward + 4 * weights),
+        read=work.picks * image_bytes(work) + weights,
+        written=weights,
+        memory=2 * weights + 3 * weights * _trained_share(work) + activations + pixels,
+        stored=weights,
+    )
+
+
+def _trained_share(work: Workload) -> float:
+    """Of the student's blocks: their gradient, momentum and average are kept beside them."""
+    towers = (work.student.image, work.student.text)
+    trained = sum(min(work.settings.train.blocks, tower.layers) for tower in towers)
+    return trained / sum(tower.layers for tower in towers)

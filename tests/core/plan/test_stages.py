@@ -1,0 +1,99 @@
+"""Costs of the stages: the paper's scale against figures worked out on paper, and small worlds by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mudg_core.index import ivf
+from mudg_core.plan.stages import costs, embed, exchange, index_bytes, index_sizes, pair, populate, train
+from tests.core.index.making import sphere
+from tests.core.plan.making import paper, small
+
+
+def test_the_papers_scale() -> None:
+    """2 x 20e6 x 20e6 x 768; ten times 2 x 20e6 x 131072 x 768; 2 x 2.17e9 x 131072 x 768."""
+    work = paper()
+    assert pair(work).flop == 614_400_000_000_000_000
+    assert train(work).flop == pytest.approx(4.0265e16, rel=1e-4)
+    assert populate(work).flop == pytest.approx(4.3688e17, rel=1e-4)
+
+
+def test_the_papers_index_is_851_gb() -> None:
+    """2.17e9 vectors of 384 B and an id of 8 B are 850.64e9 B; the centroids are 0.40e9 B more."""
+    made = populate(paper())
+    assert made.stored == made.written == 850_640_000_000 + 402_653_184
+    assert round(made.stored / 1e9) == 851
+
+
+def test_exchange_of_an_iteration() -> None:
+    """131072 x 768 floats; the sums come with 131072 counts of 8 B."""
+    assert (exchange(paper()).centroids_out, exchange(paper()).sums_back) == (402_653_184, 403_701_760)
+
+
+def test_embedding_the_papers_corpus() -> None:
+    """162.03 and 13.30 GFLOP a pair (counted by torch in test_towers); two vectors of 768 halves a row."""
+    made = embed(paper())
+    assert made.flop == 2_170_000_000 * (162_025_537_536 + 13_299_683_328)
+    assert made.stored == 2_170_000_000 * 3072
+
+
+def test_pair_by_hand() -> None:
+    """100 texts against 1000 images of 128 dimensions."""
+    made = pair(small())
+    assert made.flop == 2 * 100 * 1000 * 128
+    assert made.moved == 4 * (100 * 128 + 1000 * 128 + 2 * 100 * 1000)
+    assert made.read == 2 * 128 * (100 + 1000)
+    assert made.stored == 100 * (2 * 128 + 8)
+    assert made.memory == 4 * 128 * (100 + 100)  # texts and one shard
+
+
+def test_q_of_p_searches_as_many_images_as_it_is_told() -> None:
+    whole = replace(paper(), pair_images=2_170_000_000)
+    assert pair(whole).flop == pytest.approx(6.6662e19, rel=1e-4)  # 2 x 20e6 x 2.17e9 x 768
+    assert pair(whole).memory == pair(paper()).memory
+
+
+def test_train_by_hand() -> None:
+    """Three iterations of 100 pairs against 10 cells, two workers."""
+    made = train(small())
+    assert made.flop == 3 * 2 * 100 * 10 * 128
+    sent = 4 * 10 * 128 + (4 * 10 * 128 + 8 * 10)
+    products = 4 * (100 * 128 + 10 * 128 + 2 * 100 * 10)
+    assert made.moved == 3 * (products + 4 * 100 * 128 + 2 * sent)
+    assert made.memory == 2 * 4 * 100 * 128 + 2 * sent
+    assert made.stored == 4 * 10 * 128
+
+
+def test_memory_is_set_by_settings_and_not_by_the_corpus() -> None:
+    """But for the index itself, which is built in memory."""
+    few, many = small(), small(corpus={"rows": 100_000})
+    assert embed(many).memory == embed(few).memory
+    assert pair(many).memory == pair(few).memory
+    assert train(many).memory == train(few).memory
+    assert populate(many).memory - populate(few).memory == 99_000 * (4 * 128 + 8)
+
+
+@pytest.mark.parametrize("code", ["flat", "fp16", "sq8", "sq4"])
+def test_a_real_index_is_as_large_as_planned(code: str, tmp_path: Path) -> None:
+    work = small(index={"code": code})
+    images = sphere(1000, 128)
+    index = ivf.populate(sphere(10, 128, seed=1), [(np.arange(1000), images)], code)
+    ivf.write(index, tmp_path / "index.faiss")
+    overhead = (tmp_path / "index.faiss").stat().st_size - index_bytes(work, code)
+    assert 0 <= overhead < 2_000  # headers, list lengths, a scalar quantiser's ranges
+
+
+def test_codes_are_compared() -> None:
+    sizes = index_sizes(paper())
+    assert list(sizes) == ["flat", "fp16", "sq8", "sq6", "sq4", "pq64"]
+    codebook, centroids = 256 * 768 * 4, 402_653_184
+    assert sizes["pq64"] == 2_170_000_000 * 72 + codebook + centroids
+
+
+def test_stages_are_those_of_the_diagram_in_its_order() -> None:
+    names = "embed pair train populate augment search label select fetch finetune"
+    assert [cost.stage for cost in costs(small())] == names.split()

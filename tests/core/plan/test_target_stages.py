@@ -1,0 +1,77 @@
+"""Costs of one target, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from mudg_core.plan.target_stages import augment, fetch, finetune, label, search, select
+from tests.core.plan.making import paper, small
+
+
+def test_search_by_hand() -> None:
+    """160 queries against 10 centroids, then against 2 cells of 100 rows each; flat codes of 520 B."""
+    made = search(small())
+    assert made.flop == 2 * 160 * (10 + 2 * 100) * 128
+    assert made.read == pytest.approx(1000 * 520 + 10 * 512)  # so many queries read every cell
+    assert made.written == 160 * 64 * 40
+
+
+def test_search_reads_only_the_cells_probed() -> None:
+    """One query, two cells of ten."""
+    work = small(augment={"method": "none"}, corpus={"rows": 1000})
+    one = type(work)(work.settings, work.encoder, work.student, work.pair_images, 1, work.pool)
+    assert search(one).read == pytest.approx(200 * 520 + 10 * 512)
+
+
+def test_more_probes_than_cells_read_the_index_once() -> None:
+    made = search(small(index={"probes": 1000}))
+    assert made.flop == 2 * 160 * (10 + 1000) * 128
+    assert made.read == 1000 * 520 + 10 * 512
+
+
+def test_the_papers_search() -> None:
+    """16,000 x (131072 + 16 x 16555.8) x 768 x 2."""
+    assert search(paper()).flop == pytest.approx(9.731e12, rel=1e-3)
+
+
+def test_augment_reads_the_pool_only_when_it_chooses() -> None:
+    """1000 classes x 4227 descriptors, and the 16,000 queries and 1000 plain prompts."""
+    text = 13_299_683_328
+    assert augment(paper()).flop == (4_227_000 + 16_000 + 1_000) * text
+    plain = small(augment={"method": "none"})
+    assert augment(plain).flop == (10 + 10) * plain.encoder.text.flop
+
+
+def test_select_clusters_only_what_is_more_than_asked_for() -> None:
+    """160 x 64 hits are more than there are rows: 1000 images of ten classes; 16 or 100 kept of each."""
+    assert select(small()).flop == 50 * 2 * 1000 * 16 * 128
+    assert select(small(dataset={"per_class": 100})).flop == 0
+    assert select(small(dataset={"select": "nearest"})).flop == 0
+
+
+def test_label_has_no_arithmetic() -> None:
+    made = label(paper())
+    assert (made.flop, made.read) == (0, 16_000 * 64 * 40)
+
+
+def test_fetch_embeds_the_papers_96_000_images() -> None:
+    assert fetch(paper()).flop == 96_000 * 162_025_537_536
+
+
+def test_finetune_grows_with_what_it_trains() -> None:
+    """Another trained block costs its backward pass: twice its forward for images, once for prompts."""
+    three, four = (finetune(small(train={"blocks": blocks, "iterations": 1})) for blocks in (3, 4))
+    work = small()
+    image, text = work.student.image.block_flop, work.student.text.block_flop
+    assert four.flop - three.flop == 128 * 2 * image + 160 * text
+    once, twice = (finetune(small(train={"iterations": n})) for n in (1, 2))
+    teacher = 160 * work.student.text.flop
+    assert twice.flop - teacher == 2 * (once.flop - teacher)
+
+
+def test_augmentations_in_turn_need_one_prompt_a_class() -> None:
+    every = finetune(small(train={"iterations": 100}))
+    in_turn = finetune(small(train={"iterations": 100, "augmentations": "in-turn"}))
+    text = small().student.text
+    assert every.flop - in_turn.flop == 100 * 150 * (2 * text.flop + 3 * text.block_flop)
+    assert in_turn.memory < every.memory
