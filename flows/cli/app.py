@@ -119,6 +119,47 @@ def search(
         run_search(text, neighbors, probes, save, as_json, file, changes)
 
 
+@app.command()
+def plan(
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's scale, beside the times its authors report.")
+    ] = False,
+    hardware: Annotated[
+        str | None,
+        typer.Option(help="this-machine (measured), a100 or cpu-64.", show_default="this-machine"),
+    ] = None,
+    devices: Annotated[int, typer.Option(min=1, max=10_000, help="How many of them.")] = 1,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows of the corpus.", show_default="corpus.rows")
+    ] = None,
+    queries: Annotated[
+        int | None, typer.Option(min=1, help="Queries of the target.", show_default="of ten classes")
+    ] = None,
+    pair_images: Annotated[
+        int | None, typer.Option(min=1, help="Images searched for q(p).", show_default="all rows")
+    ] = None,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Show what a run will cost before it runs: FLOP, bytes, memory, storage and time of every stage.
+
+    Nothing is embedded, downloaded or kept. Examples:
+
+        mudg plan                         # these settings, this machine
+        mudg plan --rows 5000000 --set index.cells=4096
+        mudg plan --paper                 # an index of 851 GB
+        mudg plan --paper --hardware cpu-64 --json
+
+    A time is a lower bound: the slowest of arithmetic, memory and storage traffic (`bound` says which).
+    """
+    from flows.cli.plan import Asked, run_plan
+
+    with exit_codes(as_json):
+        asked = Asked(paper, hardware, devices, rows, queries, pair_images)
+        run_plan(asked, as_json, file, changes)
+
+
 @app.command("show")
 def show_artifact(
     artifact: Annotated[

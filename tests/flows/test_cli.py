@@ -16,7 +16,8 @@ runner = CliRunner()
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["demo"], ["index", "build"], ["target", "run"], ["search"], ["show"], ["settings"]]
+    "command",
+    [[], ["demo"], ["index", "build"], ["target", "run"], ["search"], ["show"], ["settings"], ["plan"]],
 )
 def test_help_teaches(command: list[str]) -> None:
     shown = runner.invoke(app, [*command, "--help"])

@@ -1,0 +1,36 @@
+"""Large numbers as people read them."""
+
+from __future__ import annotations
+
+BYTES = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+TIMES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
+
+
+def size(number: float) -> str:
+    """Bytes in decimal units, as disks are sold: 851 GB."""
+    unit = 0
+    while float(f"{number:.3g}") >= 1000 and unit < len(BYTES) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{three_digits(number)} {BYTES[unit]}" if number else "-"
+
+
+def duration(hours: float) -> str:
+    """In the largest unit of which there is at least one: 1.2 h."""
+    seconds = hours * 3600
+    if seconds < 1e-3:
+        return "-" if seconds == 0 else "< 1 ms"
+    scale, unit = next((each for each in TIMES if seconds >= each[0]), TIMES[-1])
+    return f"{seconds / scale:.2g} {unit}" if seconds / scale < 99.5 else f"{seconds / scale:.0f} {unit}"
+
+
+def flop(number: float) -> str:
+    return f"{number:.1e}".replace("e+", "e") if number else "-"
+
+
+def three_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 99.95 else f"{number:.3g}"
+
+
+def count(number: int) -> str:
+    """Exact, unless nobody would read all its digits."""
+    return f"{number:,}" if number < 1_000_000_000 else f"{number / 1e9:.3g} billion"
