@@ -16,7 +16,6 @@ from mudg_core.dataset.label import pseudo_label
 from mudg_core.dataset.select import plan_selection
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.encode.embed import gather_images, gather_metadata
-from mudg_core.encode.models import load_clip
 from mudg_core.index import ivf
 from mudg_core.storage import ArtifactRef, Facts
 from tasks.index import open_shards
@@ -111,7 +110,7 @@ def _fetcher(work: Work, links: dict[int, Link], shards: list[ArtifactRef]) -> b
 
 
 def _embedder(work: Work) -> build.Embed:
-    clip = load_clip(work.settings.encode.model, work.settings.compute.device)
+    clip = work.clip(work.settings.encode.model)
 
     def embed(images: list[Image.Image]) -> Any:
         return clip.encode_images(

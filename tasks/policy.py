@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dask import annotate  # type: ignore[attr-defined]
 from prefect import Task, task
@@ -22,11 +22,14 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.context import TaskRunContext
 from prefect.futures import PrefectFuture
 
-from mudg_core.encode.models import weights_digest
+from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import MudgError, OrchestrationError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.run import Run
+
+if TYPE_CHECKING:
+    from mudg_core.encode.models import Clip
 
 Inputs = Mapping[str, Any]
 
@@ -38,6 +41,13 @@ class Work:
     store: ArtifactStore
     settings: Settings
     scratch: Path
+
+    def clip(self, name: str) -> Clip:
+        """A model, on the device that the settings name. Torch is loaded here and not with the stages,
+        because a flow that finds everything made imports them too."""
+        from mudg_core.encode.models import load_clip
+
+        return load_clip(name, self.settings.compute.device)
 
 
 @dataclass(frozen=True)

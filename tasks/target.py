@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mudg_core.encode.models import load_clip
 from mudg_core.evaluate.images import Source, write_evaluation
 from mudg_core.storage import Facts
 from mudg_core.target import descriptors
@@ -23,7 +22,7 @@ def augment(work: Work, *, classes: list[str], template: str, pool: list[str], p
     `pool` lists the phrases of the user's own file; empty stands for the built-in pool.
     """
     settings = work.settings.augment
-    clip = load_clip(work.settings.encode.model, work.settings.compute.device)
+    clip = work.clip(work.settings.encode.model)
     target = Target(name="target", classes=tuple(classes), template=template)
     phrases = pool or descriptors.built_in()
     scored: list[Scored] = []

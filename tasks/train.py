@@ -1,4 +1,7 @@
-"""A training set to a model, and a model to scores."""
+"""A training set to a model, and a model to scores.
+
+What needs torch is imported where it is called: flows import this module also when nothing is to be computed.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,9 @@ import json
 from dataclasses import asdict
 
 from mudg_core.dataset.training_set import read_training_set
-from mudg_core.encode.models import load_clip
-from mudg_core.evaluate.classifier import finetuned, zero_shot
 from mudg_core.evaluate.images import EvaluationSet
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
-from mudg_core.train.export import export
-from mudg_core.train.finetune import finetune
 from tasks.policy import Work, stage
 
 TRAIN = tuple(
@@ -40,8 +39,11 @@ TRAIN = tuple(
 @stage("model", settings=TRAIN, weights=("train.model",), gpu=True)
 def train(work: Work, *, dataset: ArtifactRef, queries: ArtifactRef, seed: int) -> Facts:
     """The finetuned student, as files that open_clip loads."""
+    from mudg_core.train.export import export
+    from mudg_core.train.finetune import finetune
+
     asked = read_queries(work.store.folder(queries))
-    clip = load_clip(work.settings.train.model, work.settings.compute.device)
+    clip = work.clip(work.settings.train.model)
     pixels, labels = read_training_set(work.store.folder(dataset), clip)
     tuned = finetune(clip, pixels, labels, asked.prompts(), work.settings.train, seed)
     export(tuned.student, asked, work.scratch)
@@ -54,10 +56,12 @@ def evaluate(
     work: Work, *, models: list[ArtifactRef], names: list[str], queries: ArtifactRef, evaluation: ArtifactRef
 ) -> Facts:
     """Accuracy per domain of the student before (`zero_shot`) and after finetuning (`models` by `names`)."""
+    from mudg_core.evaluate.classifier import finetuned, zero_shot
+
     device, size = work.settings.compute.device, work.settings.evaluate.batch_size
     images = EvaluationSet.open(work.store.folder(evaluation))
     asked = read_queries(work.store.folder(queries))
-    arms = {"zero_shot": zero_shot(load_clip(work.settings.train.model, device), asked)}
+    arms = {"zero_shot": zero_shot(work.clip(work.settings.train.model), asked)}
     arms |= {name: finetuned(work.store.folder(ref), device) for name, ref in zip(names, models, strict=True)}
     results = {name: arm.scores(images, size) for name, arm in arms.items()}
     body = {name: {way: asdict(found) for way, found in ways.items()} for name, ways in results.items()}

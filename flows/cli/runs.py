@@ -19,7 +19,6 @@ from flows.results import accuracies, counts, publish
 from flows.session import call, session
 from mudg_core.corpus.images import ShardImages
 from mudg_core.encode.embed import EmbeddingShard, gather_metadata
-from mudg_core.encode.models import load_clip
 from mudg_core.index import ivf
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
@@ -83,6 +82,8 @@ def run_search(
     file: Path | None,
     changes: Changes,
 ) -> None:
+    from mudg_core.encode.models import load_clip  # torch: the other commands leave it to the workers
+
     settings = settings_from(file, changes)
     store = ArtifactStore(settings.storage)
     version = current_version(store)

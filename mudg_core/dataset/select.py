@@ -11,8 +11,6 @@ import warnings
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 Float32 = NDArray[np.float32]
@@ -53,6 +51,9 @@ def _clusters(features: Float32, count: int, seed: int) -> Int64:
     """Cluster numbers from 0; a label with no more images than clusters keeps them all, each alone."""
     if len(features) <= count:
         return np.arange(len(features), dtype=np.int64)
+    from sklearn.cluster import KMeans  # here: it takes seconds to load
+    from sklearn.exceptions import ConvergenceWarning
+
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct images than clusters
         found = KMeans(count, n_init=1, max_iter=50, random_state=seed % 2**31).fit_predict(features)

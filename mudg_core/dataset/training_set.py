@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,9 @@ from PIL import Image
 
 from mudg_core.corpus.shards import ShardSample, read_members, write_shard
 from mudg_core.dataset.build import CHOSEN, Filled
-from mudg_core.encode.models import Clip, Pixels
+
+if TYPE_CHECKING:  # torch is slow to load, and readers of what was made do without
+    from mudg_core.encode.models import Clip, Pixels
 
 TAR = "dataset.tar"
 PARQUET = "dataset.parquet"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mudg_core.corpus.shards import ShardSample
-from mudg_core.encode.models import Clip, Pixels
 from mudg_core.errors import DataError
+
+if TYPE_CHECKING:  # torch is slow to load, and readers of what was made do without
+    from mudg_core.encode.models import Clip, Pixels
 
 Float16 = NDArray[np.float16]
 Float32 = NDArray[np.float32]

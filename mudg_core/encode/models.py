@@ -1,19 +1,13 @@
 """Loading CLIP models, and turning images and texts into unit vectors.
 
-A model is named as the user would write it: `local-dir:PATH` (a folder with `open_clip_config.json` and
-`open_clip_model.safetensors`), `ARCHITECTURE/TAG` (a hub tag of open_clip, such as `ViT-B-16/openai`), or
-`demo:index` and `demo:student`, the two small models that come with the project.
+Importing this takes seconds (torch, open_clip). What only has to know which model is meant imports `weights`.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,18 +15,16 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+import mudg_core.encode.torchvision_ops  # noqa: F401  (before open_clip is imported)
+from mudg_core.encode.weights import local_files, locate
 from mudg_core.errors import ModelError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    import open_clip
+    import open_clip as open_clip  # for others too: it must not be imported before torchvision_ops
 
 Float32 = NDArray[np.float32]
 Pixels = NDArray[np.uint8]
-
-DEMO_MODELS = Path(__file__).parent / "demo"
-CONFIG_FILE = "open_clip_config.json"
-WEIGHTS_FILE = "open_clip_model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -99,9 +91,9 @@ def _stack(parts: list[torch.Tensor], dim: int) -> Float32:
 
 def load_clip(name: str, device: str = "cpu") -> Clip:
     """The model called `name`, in evaluation mode, ready on `device`."""
-    path, pretrained = _locate(name)
+    path, pretrained = locate(name)
     if pretrained is None:
-        _files(name, path)
+        local_files(name, path)
     try:
         network = open_clip.create_model(path, pretrained=pretrained, device=device)
         tokenizer = open_clip.get_tokenizer(path)
@@ -127,7 +119,7 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
 
 def model_config(name: str) -> dict[str, Any]:
     """How a model is built, without its weights: nothing is downloaded."""
-    path, _ = _locate(name)
+    path, _ = locate(name)
     try:
         config = open_clip.get_model_config(path)
         if not isinstance(config, dict):
@@ -139,68 +131,3 @@ def model_config(name: str) -> dict[str, Any]:
             fix="give local-dir:PATH, demo:index, demo:student or ARCHITECTURE/TAG as open_clip lists them",
         ) from error
     return config
-
-
-def weights_digest(name: str) -> str:
-    """sha256 of a model's configuration and weight file: what a content key needs to know of it."""
-    path, pretrained = _locate(name)
-    digest = hashlib.sha256()
-    if pretrained is None:
-        files = _files(name, path)
-    else:
-        files = [_downloaded(name, path, pretrained)]
-        digest.update(json.dumps(open_clip.get_model_config(path), sort_keys=True).encode())
-    for file in files:
-        facts = file.stat()
-        digest.update(_file_digest(file, facts.st_size, facts.st_mtime_ns))
-    return digest.hexdigest()
-
-
-@functools.lru_cache(maxsize=64)
-def _file_digest(file: Path, size: int, changed: int) -> bytes:
-    """sha256 of a file, read once for as long as its size and time of change stay."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
-
-
-def _files(name: str, path: str) -> list[Path]:
-    """The files of a `local-dir:` model. Without weights open_clip would take pickles or random numbers."""
-    folder = Path(path.removeprefix("local-dir:"))
-    files = [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
-    for file in files:
-        if not file.is_file():
-            raise ModelError(
-                what=f"no {file.name} there", where=name, fix="give a folder written by open_clip"
-            )
-    return files
-
-
-@functools.lru_cache(maxsize=32)
-def _downloaded(name: str, architecture: str, tag: str) -> Path:
-    try:
-        facts = open_clip.get_pretrained_cfg(architecture, tag)
-        if not facts:
-            raise ValueError("open_clip does not know this tag")
-        return Path(open_clip.download_pretrained(facts))
-    except Exception as error:  # the hub's client raises whatever its transport raises
-        raise ModelError(
-            what=f"the weights cannot be fetched: {error}",
-            where=name,
-            fix="check the name and the network, or give local-dir:PATH",
-        ) from error
-
-
-def _locate(name: str) -> tuple[str, str | None]:
-    """What open_clip wants for a name: (model or `local-dir:` path, hub tag or nothing)."""
-    if name.startswith("demo:"):
-        return f"local-dir:{DEMO_MODELS / name.removeprefix('demo:')}", None
-    if name.startswith("local-dir:"):
-        return name, None
-    architecture, _, tag = name.partition("/")
-    if not tag:
-        raise ModelError(
-            what="a hub model needs its tag",
-            where=name,
-            fix="write ARCHITECTURE/TAG, for example ViT-B-16/openai",
-        )
-    return architecture, tag

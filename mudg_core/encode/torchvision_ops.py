@@ -2,7 +2,7 @@
 
 The torchvision wheel on PyPI links CUDA. Beside a CPU-only torch its C++ library does not load, and the
 import then dies because two operators that torchvision describes do not exist. We never call them; they
-only have to be defined. The package imports this module before anything that imports open_clip.
+only have to be defined. `models` imports this module before it imports open_clip.
 """
 
 from __future__ import annotations

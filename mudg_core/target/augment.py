@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import kmeans_plusplus
 
 from mudg_core.index.kmeans import assign, normalised
 from mudg_core.target.spec import Target
@@ -65,6 +64,8 @@ def _augmented(target: Target, pool: Sequence[str], encode: Encoder) -> Iterator
 
 def cluster_labels(features: Float32, count: int, seed: int, iterations: int = 20) -> Int64:
     """Spherical k-means of label features from a k-means++ start; never more clusters than labels."""
+    from sklearn.cluster import kmeans_plusplus  # here: it takes seconds to load
+
     count = min(count, len(np.unique(features, axis=0)))
     centroids, _ = kmeans_plusplus(features, count, random_state=seed)
     for _ in range(iterations):

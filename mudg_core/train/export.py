@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from mudg_core.encode.models import CONFIG_FILE, WEIGHTS_FILE
+from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE
 from mudg_core.target.queries import Queries
 from mudg_core.train.student import Student
 

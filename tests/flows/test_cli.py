@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,11 @@ def test_f59_bad_setting_is_rejected(change: str) -> None:
 @pytest.mark.parametrize("text", ["", "   ", "x" * 1001])
 def test_search_refuses_what_is_no_query(text: str) -> None:
     assert runner.invoke(app, ["search", text]).exit_code == 2
+
+
+def test_commands_leave_what_is_slow_to_load_to_the_stages() -> None:
+    """A run that finds everything made computes nothing; torch alone would be most of its time."""
+    slow = "{'torch', 'open_clip', 'sklearn'}"
+    code = f"import flows.cli.runs, sys; print(sorted({slow} & sys.modules.keys()))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"

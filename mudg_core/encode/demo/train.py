@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import open_clip
 import torch
 import torch.nn.functional as F
 from numpy.lib.format import open_memmap
@@ -25,7 +24,8 @@ from rich.progress import track
 from safetensors.torch import save_file
 
 from mudg_core.corpus.demo.world import DemoWorld
-from mudg_core.encode.models import CONFIG_FILE, DEMO_MODELS, WEIGHTS_FILE, Pixels
+from mudg_core.encode.models import Pixels, open_clip
+from mudg_core.encode.weights import CONFIG_FILE, DEMO_MODELS, WEIGHTS_FILE
 
 SIZE = 64
 # What the towers were brought up on: more drawings than the corpus has, but none of the styles it lacks.

@@ -12,8 +12,9 @@ import pytest
 import torch
 from PIL import Image
 
-from mudg_core.encode import models
-from mudg_core.encode.models import CONFIG_FILE, WEIGHTS_FILE, Clip, load_clip, open_clip, weights_digest
+from mudg_core.encode import weights
+from mudg_core.encode.models import Clip, load_clip, open_clip
+from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE, weights_digest
 from mudg_core.errors import ModelError
 from tests.core.encode.tiny import PREPROCESS
 
@@ -133,7 +134,7 @@ def test_weights_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None
         raise FileNotFoundError("no route to the hub")
 
     monkeypatch.setattr(open_clip, "download_pretrained", offline)
-    models._downloaded.cache_clear()
+    weights._downloaded.cache_clear()
     with pytest.raises(ModelError, match="no route to the hub"):
         weights_digest("ViT-B-16/openai")
 
@@ -142,10 +143,10 @@ def test_digest_of_a_hub_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file = tmp_path / "weights"
     file.write_bytes(b"weights")
     monkeypatch.setattr(open_clip, "download_pretrained", lambda *args, **kwargs: str(file))
-    models._downloaded.cache_clear()
+    weights._downloaded.cache_clear()
     digests = {weights_digest(name) for name in ("ViT-B-16/openai", "ViT-B-32/openai")}
     assert len(digests) == 2  # same bytes, another architecture
-    models._downloaded.cache_clear()
+    weights._downloaded.cache_clear()
 
 
 def test_f72_a_folder_with_pickles_only_is_refused(tiny_folder: Path, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mudg_core.encode.models import CONFIG_FILE, WEIGHTS_FILE, Clip, load_clip, open_clip
+from mudg_core.encode.models import Clip, load_clip, open_clip
+from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE
 
 MODEL = {
     "embed_dim": 16,

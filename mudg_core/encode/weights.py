@@ -1,0 +1,90 @@
+"""Which model a name means, and the digest of its weights, without loading it.
+
+A model is named as the user would write it: `local-dir:PATH` (a folder with `open_clip_config.json` and
+`open_clip_model.safetensors`), `ARCHITECTURE/TAG` (a hub tag of open_clip, such as `ViT-B-16/openai`), or
+`demo:index` and `demo:student`, the two small models that come with the project.
+
+A run that finds all its artifacts made needs no more than this, so open_clip is imported for hub tags only.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from pathlib import Path
+
+from mudg_core.errors import ModelError
+
+DEMO_MODELS = Path(__file__).parent / "demo"
+CONFIG_FILE = "open_clip_config.json"
+WEIGHTS_FILE = "open_clip_model.safetensors"
+
+
+def locate(name: str) -> tuple[str, str | None]:
+    """What open_clip wants for a name: (model or `local-dir:` path, hub tag or nothing)."""
+    if name.startswith("demo:"):
+        return f"local-dir:{DEMO_MODELS / name.removeprefix('demo:')}", None
+    if name.startswith("local-dir:"):
+        return name, None
+    architecture, _, tag = name.partition("/")
+    if not tag:
+        raise ModelError(
+            what="a hub model needs its tag",
+            where=name,
+            fix="write ARCHITECTURE/TAG, for example ViT-B-16/openai",
+        )
+    return architecture, tag
+
+
+def local_files(name: str, path: str) -> list[Path]:
+    """The files of a `local-dir:` model. Without weights open_clip would take pickles or random numbers."""
+    folder = Path(path.removeprefix("local-dir:"))
+    files = [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
+    for file in files:
+        if not file.is_file():
+            raise ModelError(
+                what=f"no {file.name} there", where=name, fix="give a folder written by open_clip"
+            )
+    return files
+
+
+def weights_digest(name: str) -> str:
+    """sha256 of a model's configuration and weight file: what a content key needs to know of it."""
+    path, pretrained = locate(name)
+    digest = hashlib.sha256()
+    if pretrained is None:
+        files = local_files(name, path)
+    else:
+        from mudg_core.encode.models import open_clip
+
+        files = [_downloaded(name, path, pretrained)]
+        digest.update(json.dumps(open_clip.get_model_config(path), sort_keys=True).encode())
+    for file in files:
+        facts = file.stat()
+        digest.update(_file_digest(file, facts.st_size, facts.st_mtime_ns))
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=64)
+def _file_digest(file: Path, size: int, changed: int) -> bytes:
+    """sha256 of a file, read once for as long as its size and time of change stay."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
+
+
+@functools.lru_cache(maxsize=32)
+def _downloaded(name: str, architecture: str, tag: str) -> Path:
+    from mudg_core.encode.models import open_clip
+
+    try:
+        facts = open_clip.get_pretrained_cfg(architecture, tag)
+        if not facts:
+            raise ValueError("open_clip does not know this tag")
+        return Path(open_clip.download_pretrained(facts))
+    except Exception as error:  # the hub's client raises whatever its transport raises
+        raise ModelError(
+            what=f"the weights cannot be fetched: {error}",
+            where=name,
+            fix="check the name and the network, or give local-dir:PATH",
+        ) from error
