@@ -20,7 +20,7 @@ from pathlib import Path
 
 import httpx
 import prefect
-from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from mudg_core.errors import OrchestrationError
 
@@ -44,12 +44,10 @@ def prefect_api(home: Path) -> Iterator[str]:
     try:
         _wait_until_healthy(process, url, home)
         os.environ["PREFECT_API_URL"] = url  # Dask workers are processes of their own and inherit it
-        os.environ["PREFECT_LOCAL_STORAGE_PATH"] = str(home / "results")
-        with temporary_settings({PREFECT_API_URL: url, PREFECT_LOCAL_STORAGE_PATH: home / "results"}):
+        with temporary_settings({PREFECT_API_URL: url}):
             yield url
     finally:
         os.environ.pop("PREFECT_API_URL", None)
-        os.environ.pop("PREFECT_LOCAL_STORAGE_PATH", None)
         _stop(process)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import dask
-from distributed import LocalCluster
+from distributed import LocalCluster, Scheduler, SchedulerPlugin
 from prefect import Flow
 from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 
@@ -20,9 +20,10 @@ R = TypeVar("R")
 
 # Dask has workers give back every freed 64 KiB at once. Tensors are freed and wanted again in every step, and
 # fetching their pages from the kernel anew took a third of the time of training and embedding.
-MALLOC = {
+DASK = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
+    "distributed.scheduler.no-workers-timeout": "300s",  # workers that cannot start are an error, not a wait
 }
 
 
@@ -48,21 +49,32 @@ def dask_runner(address: str | None = None) -> Any:
     return DaskTaskRunner(address=address)
 
 
+class WorkersOnDemand(SchedulerPlugin):
+    """Starts a cluster's workers when the first task arrives: a run that finds everything made needs none."""
+
+    def __init__(self, cluster: LocalCluster, workers: int) -> None:
+        self.cluster, self.workers = cluster, workers
+
+    def update_graph(self, scheduler: Scheduler, **_: Any) -> None:
+        self.cluster.scale(self.workers)  # type: ignore[no-untyped-call]
+
+
 @contextmanager
 def _scheduler(compute: ComputeSettings) -> Iterator[str]:
     if compute.dask_address:
         yield compute.dask_address
         return
     with (
-        dask.config.set(MALLOC),
+        dask.config.set(DASK),
         LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=compute.workers,
+            n_workers=0,
             threads_per_worker=1,
             memory_limit=compute.memory_limit,
             host="127.0.0.1",
             dashboard_address=None,
         ) as cluster,
     ):
+        cluster.scheduler.add_plugin(WorkersOnDemand(cluster, compute.workers))
         yield str(cluster.scheduler_address)
 
 

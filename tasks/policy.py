@@ -1,26 +1,27 @@
 """How every stage is cached, retried, timed out, named and placed: said once, here.
 
 A stage is a function from artifacts to the files of a new artifact. `@stage` wraps it so that calling it runs
-one Prefect task. Prefect's cache key is the artifact's content key, so the UI shows Cached exactly where
-the store would have found the artifact anyway, and a lost Prefect database costs nothing.
+one Prefect task. The store alone says what is made already: Prefect's own cache would be a second opinion,
+and one that can be half written when a run is killed. What the store has is recorded in Prefect as Cached
+without troubling a worker, so a lost Prefect database costs nothing and a run with nothing to do starts none.
 """
 
 from __future__ import annotations
 
-import hashlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dask import annotate  # type: ignore[attr-defined]
+from distributed.scheduler import NoValidWorkerError
 from prefect import Task, task
+from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
-from prefect.context import TaskRunContext
 from prefect.futures import PrefectFuture
+from prefect.states import Completed
 
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import MudgError, OrchestrationError
@@ -31,7 +32,10 @@ from tasks.run import Run
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Inputs = Mapping[str, Any]
+Future = PrefectFuture[list[dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -52,26 +56,25 @@ class Work:
 
 @dataclass(frozen=True)
 class Pending:
-    """Artifacts of one stage that are being made."""
+    """Artifacts of one stage, batch by batch: either there already, or being made."""
 
     run: Run
     stage: str
-    found: list[ArtifactRef | None]
-    futures: list[PrefectFuture[list[dict[str, str]]]]
+    artifacts: int
+    cached: int
+    batches: list[list[ArtifactRef] | Future]
 
     def results(self) -> list[ArtifactRef]:
-        """Always by `.result()`: a bare `.wait()` hides that a worker was killed.
+        refs: list[ArtifactRef] = []
+        with self.run.watch(self.stage, self.artifacts, self.cached) as done:
+            for batch in self.batches:
+                refs += batch if isinstance(batch, list) else self._made(batch)
+                done(len(refs))
+        return refs
 
-        What the store had is taken from the store: Prefect may remember an artifact that was since rebuilt.
-        """
-        made: list[ArtifactRef] = []
-        cached = sum(ref is not None for ref in self.found)
-        with self.run.watch(self.stage, len(self.found), cached) as done:
-            for future in self.futures:
-                batch = _result(future, self.stage, self.run.settings.compute.task_timeout_seconds)
-                made.extend(ArtifactRef.model_validate(ref) for ref in batch)
-                done(len(made))
-        return [found or ref for found, ref in zip(self.found, made, strict=True)]
+    def _made(self, future: Future) -> list[ArtifactRef]:
+        refs = _result(future, self.stage, self.run.settings.compute.task_timeout_seconds)
+        return [ArtifactRef.model_validate(ref) for ref in refs]
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,9 @@ class Stage:
         """The same without waiting, so that independent work can be started before."""
         recipes = [self.recipe(run.settings, inputs) for inputs in many]
         found = [run.store.find(recipe) for recipe in recipes]
-        batches = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
-        futures = [self._submit(run, recipes[part], fresh=not all(found[part])) for part in batches]
-        return Pending(run, self.name, found, futures)
+        parts = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
+        batches = [self._begin(run, recipes[part], found[part]) for part in parts]
+        return Pending(run, self.name, len(found), sum(ref is not None for ref in found), batches)
 
     def recipe(self, settings: Settings, inputs: Inputs) -> Recipe:
         """Artifacts among the inputs are parents; everything else is a setting of this one artifact."""
@@ -118,17 +121,24 @@ class Stage:
         parents = {role: list(v) if isinstance(v, tuple) else v for role, v in recipe.parents.items()}
         return self.function(work, **parents, **values)
 
-    def _submit(self, run: Run, recipes: list[Recipe], *, fresh: bool) -> PrefectFuture[list[dict[str, str]]]:
-        """`fresh` skips Prefect's own cache when the store has lost an artifact that Prefect remembers."""
-        configured = execute.with_options(
+    def _begin(
+        self, run: Run, recipes: list[Recipe], found: list[ArtifactRef | None]
+    ) -> list[ArtifactRef] | Future:
+        known = [ref for ref in found if ref is not None]
+        if len(known) == len(recipes):
+            self._named(recall, recipes)([str(ref) for ref in known])
+            return known
+        where = f"{self.function.__module__}:{self.function.__name__}"
+        with self._placement(run.settings):
+            return self._named(execute, recipes).submit(where, run.settings, recipes)
+
+    def _named(self, chosen: Task[P, R], recipes: list[Recipe]) -> Task[P, R]:
+        """As people see it in Prefect's UI."""
+        return chosen.with_options(
             name=self.name,
             task_run_name=f"{self.name} {recipes[0].key[:8]}",
             tags=["gpu"] if self.gpu else [],
-            refresh_cache=fresh,
         )
-        where = f"{self.function.__module__}:{self.function.__name__}"
-        with self._placement(run.settings):
-            return configured.submit(where, run.settings, recipes)
 
     def _placement(self, settings: Settings) -> AbstractContextManager[Any]:
         if self.gpu and settings.compute.device.startswith("cuda"):
@@ -151,20 +161,23 @@ def stage(
     return lambda function: Stage(name, algorithm, settings, weights, gpu, function)
 
 
-def _result(future: PrefectFuture[list[dict[str, str]]], name: str, seconds: float) -> list[dict[str, str]]:
-    """Waits here and not in the task: Prefect cannot interrupt a task in a Dask worker's thread."""
+def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
+    """Waits here and not in the task: Prefect cannot interrupt a task in a Dask worker's thread.
+
+    Always by `.result()`: a bare `.wait()` hides that a worker was killed.
+    """
     try:
         return future.result(timeout=seconds)
+    except NoValidWorkerError as error:
+        raise OrchestrationError(
+            what=f"there is no worker that could run stage {name}",
+            fix="see that workers start (and have the GPU resource), or set compute.dask_address",
+        ) from error
     except TimeoutError as error:
         raise OrchestrationError(
             what=f"stage {name} was not done after {seconds:.0f} s",
             fix="see that a worker is free (and has the GPU resource), or raise compute.task_timeout_seconds",
         ) from error
-
-
-def _content_key(_: TaskRunContext, parameters: dict[str, Any]) -> str:
-    keys = "\n".join(recipe.key for recipe in parameters["recipes"])
-    return f"mudg-{hashlib.sha256(keys.encode()).hexdigest()}"
 
 
 async def _can_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
@@ -181,10 +194,8 @@ async def _can_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> 
 
 
 @task(
-    cache_key_fn=_content_key,
-    cache_expiration=timedelta(days=3650),
-    persist_result=True,
-    result_serializer="json",
+    cache_policy=NO_CACHE,
+    persist_result=False,
     retries=2,
     retry_delay_seconds=[2, 10],
     retry_jitter_factor=0.5,
@@ -192,7 +203,7 @@ async def _can_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> 
     log_prints=False,
 )
 def execute(where: str, settings: Settings, recipes: list[Recipe]) -> list[dict[str, str]]:
-    """Builds (or adopts) the artifacts of a batch of recipes. The only Prefect task there is."""
+    """Builds (or adopts) the artifacts of a batch of recipes: the only Prefect task that computes."""
     chosen: Stage = pkgutil.resolve_name(where)
     store = ArtifactStore(settings.storage)
 
@@ -200,6 +211,12 @@ def execute(where: str, settings: Settings, recipes: list[Recipe]) -> list[dict[
         return store.build(recipe, lambda scratch: chosen.make(recipe, Work(store, settings, scratch)))
 
     return [build(recipe).model_dump() for recipe in recipes]
+
+
+@task(cache_policy=NO_CACHE, persist_result=False, log_prints=False)
+def recall(artifacts: list[str]) -> State[None]:
+    """Tells Prefect of a batch that the store has; called in the flow's own process, as there is no work."""
+    return Completed(name="Cached", message="found in the store")
 
 
 def _is_artifact(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.demo_runs import FLAGS, MUDG, demo, digests, environment, mudg
+from tests.support.demo_runs import FLAGS, MUDG, demo, digests, environment, mudg, task_states
 
 pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
 
@@ -59,8 +59,11 @@ def test_report_names_every_class_and_loads_nothing(first: dict[str, Any]) -> No
 
 def test_second_run_computes_nothing(first: dict[str, Any], folder: Path) -> None:
     before = digests(folder)
+    shown = task_states(folder)
+    assert set(shown) == {"Completed"}
     again = demo(folder)
     assert again["computed"] == 0
+    assert task_states(folder) == {"Completed": shown["Completed"], "Cached": shown["Completed"]}
     assert again["cached"] == first["computed"]
     assert again["mudg"] == first["mudg"]
     assert digests(folder) == before
@@ -81,6 +84,8 @@ def test_f19_f29_a_damaged_artifact_is_made_again_and_nothing_else(
     assert refused.returncode == 3 and "ChecksumError" in refused.stderr
     assert demo(folder)["computed"] == 1
     assert digests(folder) == before
+    shown = task_states(folder)
+    assert shown["Completed"] == 1 and shown["Cached"] > 1
 
 
 def test_search_and_show(first: dict[str, Any], folder: Path) -> None:

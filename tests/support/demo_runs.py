@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,13 @@ def demo(cwd: Path, *flags: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
+
+
+def task_states(folder: Path) -> Counter[str]:
+    """How many task runs of stages the private Prefect server recorded in each state, over all runs."""
+    query = "SELECT state_name FROM task_run WHERE task_key LIKE 'execute-%' OR task_key LIKE 'recall-%'"
+    with closing(sqlite3.connect(folder / ".mudg/prefect/prefect.db")) as database:
+        return Counter(state for (state,) in database.execute(query))
 
 
 def digests(folder: Path) -> dict[str, str]:
