@@ -60,6 +60,8 @@ def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
         "PREFECT_HOME": str(home),
         "PREFECT_API_DATABASE_CONNECTION_URL": database,
         "PREFECT_UI_ENABLED": "0",
+        "PREFECT_API_BLOCKS_REGISTER_ON_START": "0",  # we use none, and finding them means importing Dask
+        "PREFECT_MEMOIZE_BLOCK_AUTO_REGISTRATION": "0",
         "PREFECT__SERVER_EPHEMERAL": "1",
         "PREFECT__SERVER_FINAL": "1",
     }
