@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,13 +71,23 @@ def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
         stdout=log,
         stderr=log,
         stdin=subprocess.DEVNULL,
-        preexec_fn=_die_with_parent,
+        preexec_fn=_dying_with(os.getpid()),
     )
 
 
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def _dying_with(parent: int) -> Callable[[], None]:
+    """What a child does before it becomes the server: it asks to be told when its parent dies. It looks once
+    more then, as it is not told of a parent that was killed before it asked."""
+    if sys.platform != "linux":
+        return lambda: None
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], url: str, home: Path) -> None:
