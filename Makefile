@@ -13,7 +13,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test check format lock demo-models bench-demo clean
+.PHONY: help setup demo demo-full test faults check format lock demo-models bench-demo clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,9 @@ demo-full: setup  ## the same with three targets and three seeds
 test: setup  ## run the tests (with the checks of `make check`)
 	$(MAKE) check
 	$(BIN)/python -m pytest -m "not slow"
+
+faults: setup  ## kill the demo at many moments and see that it resumes (about half an hour)
+	$(BIN)/python -m pytest -m slow tests/faults
 
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

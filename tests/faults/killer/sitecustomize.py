@@ -1,0 +1,35 @@
+"""On the PYTHONPATH of a run: kills the run's main process by SIGKILL at one exact point of one stage.
+
+KILL_INSIDE is `STAGE:POINT`. Points are those of the commit protocol: all files made but none stored, all
+stored but not committed, committed but not yet reported. Python imports a module of this name at every start,
+so that Dask workers, where stages run, have it too; the first process to see it is the main one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+STAGE, _, POINT = os.environ.get("KILL_INSIDE", "").partition(":")
+METHODS = {"made": "_make", "stored": "_upload", "committed": "_commit"}
+
+
+def deadly(method: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(store: Any, subject: Any, *arguments: Any) -> Any:
+        result = method(store, subject, *arguments)
+        if getattr(subject, "recipe", subject).stage == STAGE:
+            os.kill(int(os.environ["KILL_PID"]), signal.SIGKILL)
+            time.sleep(60)  # this process goes no further; it has to notice by itself that it is an orphan
+        return result
+
+    return wrapper
+
+
+if STAGE:
+    os.environ.setdefault("KILL_PID", str(os.getpid()))
+    from mudg_core.storage.store import ArtifactStore
+
+    setattr(ArtifactStore, METHODS[POINT], deadly(getattr(ArtifactStore, METHODS[POINT])))
