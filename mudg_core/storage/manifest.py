@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from mudg_core.errors import ChecksumError
+from mudg_core.errors import ChecksumError, DataError
 from mudg_core.storage import layout
 
 SCHEMA_VERSION = 1
@@ -180,6 +180,9 @@ class Manifest(Record):
     def from_bytes(cls, data: bytes, where: str) -> Manifest:
         try:
             body = json.loads(data)
+            version = int(body["schema_version"])
+            if version > SCHEMA_VERSION:
+                raise _too_new(where, version)
             claimed = body.pop("digest")
             manifest = cls.model_validate(body)
         except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
@@ -187,6 +190,12 @@ class Manifest(Record):
         if manifest.digest != claimed:
             raise _unreadable(where, "its digest differs from its content")
         return manifest
+
+
+def _too_new(where: str, version: int) -> DataError:
+    """Not a ChecksumError: nothing is damaged, so nothing may be set aside."""
+    what = f"the manifest was written by a newer release of mudg (version {version} of its form)"
+    return DataError(what=what, where=where, fix="upgrade mudg, or use a store of your own (storage.url)")
 
 
 def _unreadable(where: str, why: str) -> ChecksumError:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mudg_core.errors import ChecksumError, MissingArtifactError
+from mudg_core.errors import ChecksumError, DataError, MissingArtifactError
 from mudg_core.storage import ArtifactStore, layout
 from tests.core.storage.making import SHARD, flip_bit, maker, overwrite, path_of, recipe, stored
 
@@ -49,6 +49,19 @@ def test_f29_damaged_manifest_is_set_aside(store: ArtifactStore) -> None:
     with pytest.raises(ChecksumError, match="manifest"):
         store.find(recipe())
     assert store.build(recipe(), maker()) == ref
+
+
+def test_manifest_of_a_newer_release_is_refused_and_stays(store: ArtifactStore) -> None:
+    """It is not damaged: whoever shares the store and has the newer release still needs it."""
+    ref = store.build(recipe(), maker())
+    path = layout.manifest(ref.stage, ref.key)
+    body = json.loads((store.objects.read(path) or (b"", ""))[0])
+    newer = json.dumps(body | {"schema_version": 2, "colour": "red"}).encode()
+    overwrite(store, path, newer)
+    with pytest.raises(DataError, match="newer") as caught:
+        store.find(recipe())
+    assert not isinstance(caught.value, ChecksumError) and "upgrade" in caught.value.fix
+    assert (store.objects.read(path) or (b"", ""))[0] == newer
 
 
 def test_manifest_of_another_artifact_is_refused(store: ArtifactStore) -> None:
