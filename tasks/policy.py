@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dask import annotate  # type: ignore[attr-defined]
-from distributed.scheduler import NoValidWorkerError
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
@@ -168,10 +168,15 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
     """
     try:
         return future.result(timeout=seconds)
-    except NoValidWorkerError as error:
+    except (NoWorkerError, NoValidWorkerError) as error:
         raise OrchestrationError(
             what=f"there is no worker that could run stage {name}",
             fix="see that workers start (and have the GPU resource), or set compute.dask_address",
+        ) from error
+    except KilledWorker as error:
+        raise OrchestrationError(
+            what=f"stage {name} took down {error.allowed_failures + 1} workers, one after the other",
+            fix="most often memory was short: raise compute.memory_limit, or make batches smaller",
         ) from error
     except TimeoutError as error:
         raise OrchestrationError(

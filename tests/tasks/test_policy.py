@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.schemas.objects import State
 from prefect.states import exception_to_failed_state
 
 import tasks.index
-from mudg_core.errors import CredentialsError, DataError, StorageError
+from mudg_core.errors import CredentialsError, DataError, OrchestrationError, StorageError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from tasks.policy import Stage, Work, execute, stage
+from tasks.policy import Pending, Stage, Work, execute, stage
+from tasks.run import Run
 
 ROOT = Path(__file__).parents[2]
 PARENT = ArtifactRef(stage="embedding-shard", key="a" * 64, digest="b" * 64)
@@ -113,6 +116,32 @@ def test_f05_nobody_waits_without_taking_the_result() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and node.attr == "wait":
                 assert path.name == "server.py", f"{path}:{node.lineno} waits for a future"
+
+
+class Lost:
+    """A future whose task never came to an end."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def result(self, timeout: float) -> list[dict[str, str]]:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (TimeoutError(), "task_timeout_seconds"),
+        (NoWorkerError("task", 1.0), "workers start"),
+        (NoValidWorkerError("task", set(), set(), {}, 1.0), "workers start"),
+        (KilledWorker("task", SimpleNamespace(address="tcp://x"), 3), "memory_limit"),
+    ],
+)
+def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, settings: Settings) -> None:
+    pending = Pending(Run(settings), "doubled", 1, 0, [Lost(error)])  # type: ignore[list-item]
+    with pytest.raises(OrchestrationError) as raised:
+        pending.results()
+    assert says in raised.value.fix and "doubled" in raised.value.what
 
 
 def test_recipes_survive_the_trip_to_a_worker(settings: Settings) -> None:
