@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -64,11 +65,14 @@ def counts(records: Sequence[StageRecord]) -> dict[str, Any]:
 
 
 def publish(store: ArtifactStore, page: ArtifactRef, name: str, settings: Settings) -> Path:
-    """A copy of the report at a path that a person can type."""
+    """A copy of the report at a path that a person can type; never half a page, whenever a run is killed."""
     folder = Path(settings.storage.cache_dir).with_name("reports")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.html"
-    shutil.copyfile(store.file(page, REPORT), path)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".") as unfinished:
+        copy = Path(unfinished, path.name)
+        shutil.copyfile(store.file(page, REPORT), copy)
+        copy.replace(path)
     return path
 
 
