@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from mudg_core.errors import ChecksumError, DataError
+from mudg_core.errors import ChecksumError, DataError, InputError
 from mudg_core.storage import layout
 
 SCHEMA_VERSION = 1
@@ -185,7 +185,7 @@ class Manifest(Record):
                 raise _too_new(where, version)
             claimed = body.pop("digest")
             manifest = cls.model_validate(body)
-        except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
+        except (ValueError, KeyError, AttributeError, TypeError, ValidationError, InputError) as error:
             raise _unreadable(where, type(error).__name__) from error
         if manifest.digest != claimed:
             raise _unreadable(where, "its digest differs from its content")

@@ -64,6 +64,15 @@ def test_manifest_of_a_newer_release_is_refused_and_stays(store: ArtifactStore) 
     assert (store.objects.read(path) or (b"", ""))[0] == newer
 
 
+def test_f29_a_digit_that_is_none_in_a_manifest_is_damage_too(store: ArtifactStore) -> None:
+    ref = store.build(recipe(), maker())
+    path = layout.manifest(ref.stage, ref.key)
+    overwrite(store, path, store.manifest(ref).to_bytes().replace(b'"sha256": "', b'"sha256": "q', 1))
+    with pytest.raises(ChecksumError, match="manifest"):
+        store.find(recipe())
+    assert store.build(recipe(), maker()) == ref
+
+
 def test_manifest_of_another_artifact_is_refused(store: ArtifactStore) -> None:
     one, two = (store.build(recipe(algorithm=number), maker()) for number in (1, 2))
     overwrite(store, layout.manifest(one.stage, one.key), store.manifest(two).to_bytes())
