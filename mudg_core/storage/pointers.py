@@ -1,15 +1,29 @@
-"""Named references that move (`current`), each move conditional on what the mover has seen."""
+"""Named references that move (`current`), each move conditional on what the mover has seen.
+
+Where a pointer pointed before lies inside the pointer itself: one compare-and-swap then moves and records,
+so the record can neither miss a move nor hold one that never happened.
+"""
 
 from __future__ import annotations
 
 import json
 import uuid
 
-from mudg_core.errors import ConflictError, DataError
+from mudg_core.errors import ConflictError, DataError, InputError
 from mudg_core.storage import layout
 from mudg_core.storage.circumstances import now
 from mudg_core.storage.manifest import ArtifactRef, Record
 from mudg_core.storage.objects import Objects
+
+MAX_HISTORY = 50
+
+
+class Past(Record):
+    """Where a pointer pointed once. `withdrawn`: it was moved off because what it pointed to was no good."""
+
+    ref: ArtifactRef
+    moved: str = ""
+    withdrawn: bool = False
 
 
 class Pointer(Record):
@@ -18,6 +32,8 @@ class Pointer(Record):
     name: str
     ref: ArtifactRef
     etag: str
+    moved: str = ""
+    history: tuple[Past, ...] = ()  # oldest first
 
 
 def read(objects: Objects, name: str) -> Pointer | None:
@@ -26,18 +42,27 @@ def read(objects: Objects, name: str) -> Pointer | None:
     if found is None:
         return None
     try:
-        ref = ArtifactRef.model_validate(json.loads(found[0])["ref"])
-    except (ValueError, KeyError, TypeError) as error:
+        body = json.loads(found[0])
+        kept = {field: body[field] for field in ("moved", "history") if field in body}
+        return Pointer(name=name, ref=body["ref"], etag=found[1], **kept)
+    except (ValueError, KeyError, TypeError, InputError) as error:
         where = layout.uri(objects.url, path)
         raise DataError(
             what=f"pointer {name!r} is damaged", where=where, fix="delete it, then promote a version again"
         ) from error
-    return Pointer(name=name, ref=ref, etag=found[1])
 
 
-def move(objects: Objects, name: str, ref: ArtifactRef, expected: Pointer | None) -> Pointer:
+def move(
+    objects: Objects, name: str, ref: ArtifactRef, expected: Pointer | None, *, withdraw: bool = False
+) -> Pointer:
     """Each move writes other bytes, so a mover whose reply was lost can tell its own move from another's."""
-    document = {"ref": ref.model_dump(mode="json"), "move": uuid.uuid4().hex, "moved": now()}
+    moved, history = now(), _history(expected, withdraw)
+    document = {
+        "ref": ref.model_dump(mode="json"),
+        "move": uuid.uuid4().hex,
+        "moved": moved,
+        "history": [past.model_dump(mode="json") for past in history],
+    }
     data = json.dumps(document, sort_keys=True, indent=1).encode()
     try:
         etag = objects.replace(layout.pointer(name), data, expected.etag if expected else None)
@@ -47,4 +72,12 @@ def move(objects: Objects, name: str, ref: ArtifactRef, expected: Pointer | None
             where=error.where,
             fix="look at where it points now, and decide again",
         ) from error
-    return Pointer(name=name, ref=ref, etag=etag)
+    return Pointer(name=name, ref=ref, etag=etag, moved=moved, history=history)
+
+
+def _history(left: Pointer | None, withdraw: bool) -> tuple[Past, ...]:
+    """What the pointer will remember once it has left; bounded, as every reader reads all of it."""
+    if left is None:
+        return ()
+    past = Past(ref=left.ref, moved=left.moved, withdrawn=withdraw)
+    return (*left.history, past)[-MAX_HISTORY:]

@@ -199,10 +199,13 @@ class ArtifactStore:
     def pointer(self, name: str) -> Pointer | None:
         return pointers.read(self.objects, name)
 
-    def move_pointer(self, name: str, ref: ArtifactRef, expected: Pointer | None) -> Pointer:
-        """Compare-and-swap: ConflictError if somebody else moved it since `expected` was read."""
+    def move_pointer(
+        self, name: str, ref: ArtifactRef, expected: Pointer | None, *, withdraw: bool = False
+    ) -> Pointer:
+        """Compare-and-swap: ConflictError if somebody else moved it since `expected` was read. `withdraw`
+        marks what it leaves as no good."""
         self.manifest(ref)  # a pointer to nothing helps nobody
-        return pointers.move(self.objects, name, ref, expected)
+        return pointers.move(self.objects, name, ref, expected, withdraw=withdraw)
 
     def at(self, stage: str, key: str) -> ArtifactRef:
         """The artifact at a full key, whoever knows only that."""
