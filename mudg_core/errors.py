@@ -5,7 +5,8 @@
     ├── InputError               what the user handed in (target spec, label file, path) cannot be used
     ├── DataError                stored or downloaded data is not what it claims to be
     │   ├── ChecksumError        bytes differ from the checksum in their manifest
-    │   └── MissingArtifactError a manifest, or a file that one names, is not there
+    │   ├── MissingArtifactError a manifest, or a file that one names, is not there
+    │   └── GateError            an index finds less than was required of it
     ├── ModelError               weights or a model configuration cannot be loaded or do not fit
     ├── StorageError             the store does not do what was asked of it
     │   ├── CredentialsError     the store refused the credentials: retrying cannot help
@@ -65,6 +66,10 @@ class ChecksumError(DataError):
 
 
 class MissingArtifactError(DataError):
+    pass
+
+
+class GateError(DataError):
     pass
 
 

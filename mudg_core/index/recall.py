@@ -45,7 +45,7 @@ class Estimate:
         return cls(float(body["value"]), float(body["low"]), float(body["high"]))
 
     def __str__(self) -> str:
-        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        return f"{100 * self.value:.1f} % (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f})"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,9 @@ class Search(Protocol):
 def share(of_gallery: float) -> str:
     """Small shares keep two significant digits: 0.0031 % is not 0.00 %."""
     return (
-        f"{100 * of_gallery:.2g} % of the gallery" if of_gallery < 0.1 else f"{of_gallery:.0%} of the gallery"
+        f"{100 * of_gallery:.2g} % of the gallery"
+        if of_gallery < 0.1
+        else f"{100 * of_gallery:.0f} % of the gallery"
     )
 
 

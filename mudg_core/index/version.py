@@ -1,13 +1,20 @@
-"""An index version: the index with everything it was made from, found from its manifest alone."""
+"""An index version: the index with everything it was made from, found from its manifest alone.
+
+Which version is current, and which were before, is one pointer. A version has to pass the gate to become
+current; going back withdraws the one that was.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mudg_core.errors import ConflictError, MissingArtifactError
-from mudg_core.storage import ArtifactRef, ArtifactStore
+from mudg_core.errors import ConflictError, DataError, GateError, MissingArtifactError
+from mudg_core.index.recall import Estimate
+from mudg_core.storage import ArtifactRef, ArtifactStore, Pointer
 
 CURRENT = "index-current"
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -18,30 +25,129 @@ class IndexVersion:
     shards: tuple[ArtifactRef, ...]
 
 
+@dataclass(frozen=True)
+class Promotion:
+    """One time that a version became current. `withdrawn`: somebody rolled back from it."""
+
+    ref: ArtifactRef
+    when: str
+    current: bool = False
+    withdrawn: bool = False
+
+
 def load_version(store: ArtifactStore, index: ArtifactRef) -> IndexVersion:
     """The version that an index artifact belongs to."""
-    parents = store.manifest(index).recipe.parents
-    embeddings, centroids = parents["embeddings"], parents["centroids"]
-    assert isinstance(embeddings, tuple) and isinstance(centroids, ArtifactRef)
+    centroids, embeddings = _parents(store, index)
     shards = [store.manifest(ref).recipe.parents["shard"] for ref in embeddings]
     return IndexVersion(index, centroids, embeddings, tuple(s for s in shards if isinstance(s, ArtifactRef)))
 
 
 def current_version(store: ArtifactStore) -> IndexVersion:
     """The promoted version; a flow asks once and stays on the answer."""
+    return load_version(store, _pointer(store).ref)
+
+
+def promote(store: ArtifactStore, index: ArtifactRef) -> None:
+    """Makes an index the current one. Whoever else moved the pointer meanwhile has a valid version too, so
+    the later one becomes current, and the other is in the history."""
+    _parents(store, index)
+    for attempt in range(ATTEMPTS):
+        now = store.pointer(CURRENT)
+        if now is not None and now.ref == index:
+            return
+        try:
+            store.move_pointer(CURRENT, index, now)
+            return
+        except ConflictError:
+            if attempt == ATTEMPTS - 1:
+                raise
+
+
+def rollback(store: ArtifactStore) -> ArtifactRef:
+    """Makes the version that was current before current again, skipping those no longer whole or withdrawn.
+
+    Done twice, it goes back two versions rather than to and fro. If somebody promotes meanwhile it is a
+    ConflictError, not another try: the version that was to be withdrawn is no longer the current one.
+    """
+    now = _pointer(store)
+    for ref in _earlier(now):
+        if _whole(store, ref):
+            store.move_pointer(CURRENT, ref, now, withdraw=True)
+            return ref
+    before = len({past.ref for past in now.history} - {now.ref})
+    raise MissingArtifactError(
+        what=f"no version to go back to: {before} were current before {now.ref}, all withdrawn or damaged",
+        where=store.url,
+        fix="run `mudg index list`, then `mudg index promote REF`, or `mudg index build`",
+    )
+
+
+def history(store: ArtifactStore) -> list[Promotion]:
+    """Every promotion that is remembered, newest first; empty if there was none."""
+    now = store.pointer(CURRENT)
+    if now is None:
+        return []
+    past = [Promotion(p.ref, p.moved, withdrawn=p.withdrawn) for p in reversed(now.history)]
+    return [Promotion(now.ref, now.moved, current=True), *past]
+
+
+def gate(
+    recall: Estimate,
+    required: float,
+    *,
+    measure: str = "R@1",
+    cost: str = "",
+    index: ArtifactRef | None = None,
+) -> None:
+    """Refuses an index that finds less than it must. The estimate decides, as it does when probes are chosen;
+    the interval is told. `cost` is what was paid for it, as `Point.cost` says."""
+    if recall.value >= required:
+        return
+    at = f" at {cost}" if cost else ""
+    open_ = "; more held-out queries could decide otherwise" if recall.high >= required else ""
+    raise GateError(
+        what=f"{measure} of the new index is {recall}{at}, and {100 * required:.1f} % was required{open_}. "
+        "It was not promoted: the old version stays current",
+        where=str(index or ""),
+        fix=f"read more (raise index.probes or index.mass), or train again with more texts or cells, "
+        f"or accept it: `mudg index promote {index or 'REF'} --force`",
+    )
+
+
+def _pointer(store: ArtifactStore) -> Pointer:
     pointer = store.pointer(CURRENT)
     if pointer is None:
         raise MissingArtifactError(
             what="there is no index yet", where=store.url, fix="run `mudg index build` (or `mudg demo`) first"
         )
-    return load_version(store, pointer.ref)
+    return pointer
 
 
-def promote(store: ArtifactStore, index: ArtifactRef) -> None:
-    """Makes an index the current one. Whoever else moved the pointer meanwhile has a valid version too."""
-    now = store.pointer(CURRENT)
-    if now is None or now.ref != index:
-        try:
-            store.move_pointer(CURRENT, index, now)
-        except ConflictError:
-            store.move_pointer(CURRENT, index, store.pointer(CURRENT))
+def _parents(store: ArtifactStore, index: ArtifactRef) -> tuple[ArtifactRef, tuple[ArtifactRef, ...]]:
+    """Centroids and embeddings, which every index has and nothing else does."""
+    parents = store.manifest(index).recipe.parents
+    centroids, embeddings = parents.get("centroids"), parents.get("embeddings")
+    if not isinstance(centroids, ArtifactRef) or not isinstance(embeddings, tuple):
+        raise DataError(
+            what=f"{index} is not an index", where=store.uri(index), fix="`mudg index list` shows what is"
+        )
+    return centroids, embeddings
+
+
+def _earlier(now: Pointer) -> Iterator[ArtifactRef]:
+    """Versions before the current one, latest first, each once. Its latest promotion tells whether a version
+    was withdrawn: one promoted again after that is in use again."""
+    seen = {now.ref}
+    for past in reversed(now.history):
+        if past.ref not in seen and not past.withdrawn:
+            yield past.ref
+        seen.add(past.ref)
+
+
+def _whole(store: ArtifactStore, index: ArtifactRef) -> bool:
+    """Whether all manifests of a version are there and as they were; a store that fails is no answer."""
+    try:
+        store.manifest(load_version(store, index).centroids)
+    except DataError:
+        return False
+    return True

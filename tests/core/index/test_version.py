@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pytest
 
-from mudg_core.errors import MissingArtifactError
-from mudg_core.index.version import current_version, load_version, promote
+from mudg_core.errors import ConflictError, DataError, GateError, MissingArtifactError, StorageError
+from mudg_core.index.recall import wilson
+from mudg_core.index.version import (
+    ATTEMPTS,
+    CURRENT,
+    current_version,
+    gate,
+    history,
+    load_version,
+    promote,
+    rollback,
+)
 from mudg_core.settings import StorageSettings
-from mudg_core.storage import ArtifactRef, ArtifactStore
-from tests.core.storage.making import maker, recipe
+from mudg_core.storage import ArtifactRef, ArtifactStore, layout
+from tests.core.storage.making import maker, overwrite, recipe
 
 
 @pytest.fixture
@@ -51,3 +64,203 @@ def test_promotion_moves_current_and_is_repeatable(store: ArtifactStore) -> None
     assert current_version(store).index == one
     promote(store, two)
     assert current_version(store).index == two
+
+
+def indexes(store: ArtifactStore, many: int) -> list[ArtifactRef]:
+    return [build_index(store, cells)[0] for cells in range(2, 2 + many)]
+
+
+def meddle(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, theirs: list[ArtifactRef]) -> list[str]:
+    """Before each of our moves somebody else moves the pointer to the next of `theirs`."""
+    real, tries = store.move_pointer, []
+
+    def late(name: str, ref: ArtifactRef, expected: Any, **options: Any) -> Any:
+        tries.append(str(ref))
+        if theirs:
+            real(name, theirs.pop(0), store.pointer(name))
+        return real(name, ref, expected, **options)
+
+    monkeypatch.setattr(store, "move_pointer", late)
+    return tries
+
+
+def test_only_an_index_can_be_promoted(store: ArtifactStore) -> None:
+    centroids = store.build(recipe("centroids"), maker())
+    with pytest.raises(DataError, match="not an index"):
+        promote(store, centroids)
+    assert store.pointer(CURRENT) is None
+
+
+def test_promotions_are_remembered_newest_first(store: ArtifactStore) -> None:
+    assert history(store) == []
+    one, two = indexes(store, 2)
+    for index in (one, one, two, one):
+        promote(store, index)
+    found = history(store)
+    assert [(p.ref, p.current) for p in found] == [(one, True), (two, False), (one, False)]
+    assert all(p.when for p in found) and not any(p.withdrawn for p in found)
+
+
+def test_history_asks_no_listing(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = indexes(store, 2)
+    monkeypatch.setattr(store.objects, "list", lambda prefix: pytest.fail("a listing was asked"))
+    promote(store, one)
+    promote(store, two)
+    assert len(history(store)) == 2 and rollback(store) == one
+
+
+def test_f37_a_lost_race_is_decided_again(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = indexes(store, 2)
+    tries = meddle(store, monkeypatch, [theirs])
+    promote(store, ours)
+    assert len(tries) == 2
+    assert [p.ref for p in history(store)] == [ours, theirs], "one is current, the other is not forgotten"
+    store.verify(theirs)
+
+
+def test_f37_somebody_else_promoting_the_same_is_fine(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (ours,) = indexes(store, 1)
+    meddle(store, monkeypatch, [ours])
+    promote(store, ours)
+    assert [p.ref for p in history(store)] == [ours]
+
+
+def test_f37_promotion_gives_up_after_a_few_tries(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, one, two = indexes(store, 3)
+    tries = meddle(store, monkeypatch, [one, two] * ATTEMPTS)
+    with pytest.raises(ConflictError):
+        promote(store, ours)
+    assert len(tries) == ATTEMPTS
+    assert current_version(store).index in (one, two)
+
+
+def test_f37_two_at_once_are_both_promoted_and_one_is_current(store: ArtifactStore) -> None:
+    both, ready = indexes(store, 2), Barrier(2)
+
+    def run(index: ArtifactRef) -> None:
+        ready.wait()
+        promote(store, index)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(run, both))
+    found = history(store)
+    assert {p.ref for p in found} == set(both) and [p.current for p in found] == [True, False]
+    for index in both:
+        load_version(store, index)
+
+
+def test_rollbacks_go_back_one_version_each(store: ArtifactStore) -> None:
+    one, two, three = indexes(store, 3)
+    for index in (one, two, three):
+        promote(store, index)
+    assert rollback(store) == two == current_version(store).index
+    assert rollback(store) == one == current_version(store).index
+    with pytest.raises(MissingArtifactError, match="no version to go back to") as caught:
+        rollback(store)
+    assert "index promote" in caught.value.fix
+    assert current_version(store).index == one, "a rollback that fails changes nothing"
+    assert [(p.ref, p.withdrawn) for p in history(store)] == [
+        (one, False),
+        (two, True),
+        (three, True),
+        (two, False),
+        (one, False),
+    ]
+
+
+def test_a_withdrawn_version_that_is_promoted_again_is_in_use_again(store: ArtifactStore) -> None:
+    one, two, three = indexes(store, 3)
+    promote(store, one)
+    promote(store, two)
+    rollback(store)
+    promote(store, two)
+    promote(store, three)
+    assert rollback(store) == two
+
+
+def test_rollback_skips_versions_that_are_damaged_or_gone(store: ArtifactStore) -> None:
+    one, two, three, four = indexes(store, 4)
+    for index in (one, two, three, four):
+        promote(store, index)
+    overwrite(store, layout.manifest(three.stage, three.key), b"{}")
+    store.quarantine(load_version(store, two).centroids, "a test")
+    assert rollback(store) == one
+
+
+def test_rollback_without_an_earlier_version(store: ArtifactStore) -> None:
+    with pytest.raises(MissingArtifactError, match="no index yet"):
+        rollback(store)
+    promote(store, indexes(store, 1)[0])
+    with pytest.raises(MissingArtifactError, match="0 were current before"):
+        rollback(store)
+
+
+def test_rollback_leaves_a_version_alone_that_came_meanwhile(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, new = indexes(store, 3)
+    promote(store, one)
+    promote(store, two)
+    meddle(store, monkeypatch, [new])
+    with pytest.raises(ConflictError, match="somebody else"):
+        rollback(store)
+    assert current_version(store).index == new
+
+
+def test_a_store_that_fails_is_not_a_version_that_is_gone(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, three = indexes(store, 3)
+    for index in (one, two, three):
+        promote(store, index)
+    real = store.manifest
+
+    def fails(ref: ArtifactRef) -> Any:
+        if ref == two:
+            raise StorageError(what="time-out")
+        return real(ref)
+
+    monkeypatch.setattr(store, "manifest", fails)
+    with pytest.raises(StorageError, match="time-out"):
+        rollback(store)
+    assert history(store)[0].ref == three
+
+
+def test_a_damaged_pointer_is_never_overwritten(store: ArtifactStore) -> None:
+    one, two = indexes(store, 2)
+    promote(store, one)
+    path = layout.pointer(CURRENT)
+    overwrite(store, path, b'{"ref": 3}')
+    for asked in (current_version, history, rollback, lambda store: promote(store, two)):
+        with pytest.raises(DataError, match="damaged"):
+            asked(store)
+    found = store.objects.read(path)
+    assert found is not None and found[0] == b'{"ref": 3}'
+
+
+def test_the_gate_lets_pass_what_was_required() -> None:
+    gate(wilson(0.9, 100), 0.9)
+    gate(wilson(0.95, 100), 0.9)
+
+
+def test_the_gate_says_what_was_measured_and_what_to_do(store: ArtifactStore) -> None:
+    (index,) = indexes(store, 1)
+    with pytest.raises(GateError) as caught:
+        gate(wilson(0.5, 1000), 0.9, measure="R@10", cost="16 probes: 2.5 % of the gallery", index=index)
+    error = caught.value
+    for words in ("R@10", "50.0 %", "46.9 to 53.1", "90.0 %", "16 probes", "old version stays current"):
+        assert words in error.what
+    assert "held-out" not in error.what, "far off: more queries would not help"
+    assert f"mudg index promote {index} --force" in error.fix and "index.probes" in error.fix
+    assert error.exit_code == 3 and not error.retryable
+
+
+def test_the_gate_says_when_more_queries_could_decide_otherwise() -> None:
+    with pytest.raises(GateError, match="more held-out queries"):
+        gate(wilson(0.89, 100), 0.9)
+    with pytest.raises(GateError, match="promote REF"):
+        gate(wilson(0.89, 100), 0.9)
