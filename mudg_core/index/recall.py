@@ -96,11 +96,10 @@ class Search(Protocol):
 
 def share(of_gallery: float) -> str:
     """Small shares keep two significant digits: 0.0031 % is not 0.00 %."""
-    return (
-        f"{100 * of_gallery:.2g} % of the gallery"
-        if of_gallery < 0.1
-        else f"{100 * of_gallery:.0f} % of the gallery"
-    )
+    percent = 100 * of_gallery
+    digits = max(0, 1 - math.floor(math.log10(percent))) if 0 < percent < 10 else 0
+    text = f"{percent:.{digits}f}"
+    return (text.rstrip("0").rstrip(".") if digits else text) + " % of the gallery"
 
 
 def recall_at(found_rows: Int64, truth: Int64, k: int) -> Estimate:

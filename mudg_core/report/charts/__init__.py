@@ -1,6 +1,7 @@
 """Charts as pure functions from numbers to escaped SVG."""
 
 from mudg_core.report.charts.bars import accuracy, charted, descriptor_losses, labels
+from mudg_core.report.charts.curves import objective_curves, recall_curves
 from mudg_core.report.charts.lineage import lineage
 from mudg_core.report.charts.lines import objective, recall, training
 from mudg_core.report.charts.lists import class_gains, funnel, outcome_legend, outcomes, timings
@@ -14,9 +15,11 @@ __all__ = [
     "labels",
     "lineage",
     "objective",
+    "objective_curves",
     "outcome_legend",
     "outcomes",
     "recall",
+    "recall_curves",
     "timings",
     "training",
 ]

@@ -21,12 +21,14 @@ _LEFT, _TOP, _FOOT = 52.0, 14.0, 40.0
 
 @dataclass(frozen=True)
 class Series:
-    """One line; `soft` ones are the raw data behind a smoothed line."""
+    """One line; `soft` ones are the raw data behind a smoothed line. A band is (low, high) of each point."""
 
     points: Sequence[Point]
     class_: str
     soft: bool = False
     dots: bool = False
+    band: Sequence[tuple[float, float]] = ()
+    tips: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,16 @@ class Plot:
     y_words: Callable[[float], str]
     width: float = WIDTH
     x: Callable[[float], float] = field(default=lambda value: value)
+    height: float = HEIGHT
+    upright: bool = False  # grid lines at the ticks of x too
 
     def draw(self) -> Markup:
-        parts = [*self._grid(), *(self._line(series) for series in self.series)]
-        return chart(self.title, self.width, HEIGHT, *parts)
+        return chart(self.title, self.width, self.height, *self.parts())
+
+    def parts(self) -> list[Markup]:
+        """What the picture consists of; bands lie behind every line."""
+        bands = [self._band(series) for series in self.series if series.band]
+        return [*self._grid(), *bands, *(self._line(series) for series in self.series)]
 
     def _at(self, point: Point) -> Point:
         left, right = (self.x(value) for value in (self.x_ticks[0][0], self.x_ticks[-1][0]))
@@ -52,10 +60,10 @@ class Plot:
         across = (self.x(point[0]) - left) / ((right - left) or 1)
         up = (point[1] - low) / ((high - low) or 1)
         x = _LEFT + across * (self.width - _LEFT - 24)
-        return x, HEIGHT - _FOOT - up * (HEIGHT - _FOOT - _TOP)
+        return x, self.height - _FOOT - up * (self.height - _FOOT - _TOP)
 
     def _grid(self) -> list[Markup]:
-        right, foot = self.width - 16, HEIGHT - _FOOT
+        right, foot = self.width - 16, self.height - _FOOT
         parts = []
         for value in self.y_ticks:
             y = self._at((self.x_ticks[0][0], value))[1]
@@ -63,6 +71,8 @@ class Plot:
             parts.append(group([line((_LEFT, y), (right, y), "grid"), label]))
         for value, words in self.x_ticks:
             x = self._at((value, self.y_ticks[0]))[0]
+            if self.upright:
+                parts.append(line((x, _TOP), (x, foot), "grid"))
             parts.append(text(x, foot + 17, words, "tick", "middle"))
         return [*parts, text(right, foot + 34, self.x_name, "tick", "end")]
 
@@ -71,10 +81,21 @@ class Plot:
         kind = f"line {series.class_}" + (" soft" if series.soft else "")
         parts = [path(points, kind)] if len(points) > 1 else []
         if series.dots or len(points) == 1:
-            for (x, y), (_, value) in zip(points, series.points, strict=True):
-                tip = tag("title", self.y_words(value))
-                parts.append(tag("circle", tip, cx=x, cy=y, r=3.5, class_=f"dot {series.class_}"))
+            tips = series.tips or [self.y_words(value) for _, value in series.points]
+            for (x, y), tip in zip(points, tips, strict=True):
+                parts.append(
+                    tag("circle", tag("title", tip), cx=x, cy=y, r=3.5, class_=f"dot {series.class_}")
+                )
         return group(parts)
+
+    def _band(self, series: Series) -> Markup:
+        """There along the upper ends, and back along the lower ones; a single point has a whisker."""
+        ends = list(zip(series.points, series.band, strict=True))
+        there = [self._at((x, high)) for (x, _), (_, high) in ends]
+        back = [self._at((x, low)) for (x, _), (low, _) in reversed(ends)]
+        if len(ends) == 1:
+            return line(there[0], back[0], f"line {series.class_}")
+        return path([*there, *back], f"band {series.class_}")
 
 
 def recall(recall_at_1: Mapping[int, float]) -> Markup:
@@ -99,6 +120,10 @@ def _doubling(marks: Sequence[tuple[float, str]]) -> bool:
 
 def objective(values: Sequence[float], title: str, class_: str) -> Markup:
     """One objective of k-means by iteration; two of them stand side by side, as their scales differ."""
+    return by_iteration(values, title, class_).draw()
+
+
+def by_iteration(values: Sequence[float], title: str, class_: str) -> Plot:
     return _by_step([Series(_finite(values), class_, dots=len(values) <= 30)], title, "iteration", HALF)
 
 
@@ -107,10 +132,10 @@ def training(losses: Sequence[Sequence[float]]) -> Markup:
     curves = [_finite(curve) for curve in losses[:MAX_SEEDS]]
     raw = [Series(thin(curve), f"seed-{i % 4}", soft=True) for i, curve in enumerate(curves)]
     bold = [Series(thin(smooth(curve)), f"seed-{i % 4}") for i, curve in enumerate(curves)]
-    return _by_step([*raw, *bold], f"Training loss, {count(len(curves), 'seed')}", "step", WIDTH)
+    return _by_step([*raw, *bold], f"Training loss, {count(len(curves), 'seed')}", "step", WIDTH).draw()
 
 
-def _by_step(series: Sequence[Series], title: str, x_name: str, width: float) -> Markup:
+def _by_step(series: Sequence[Series], title: str, x_name: str, width: float) -> Plot:
     points = [point for one in series for point in one.points] or [(0.0, 0.0)]
     values = [y for _, y in points]
     marks = [v for v in ticks(0, max(x for x, _ in points), 6) if v == int(v)]
@@ -124,7 +149,7 @@ def _by_step(series: Sequence[Series], title: str, x_name: str, width: float) ->
         levels,
         lambda value: number(value, digits),
         width,
-    ).draw()
+    )
 
 
 def _finite(values: Sequence[float]) -> list[Point]:

@@ -10,7 +10,17 @@ import pytest
 from numpy.typing import NDArray
 
 from mudg_core.errors import DataError
-from mudg_core.index.recall import Estimate, Point, cheapest, curve, mean_of, read_for, recall_at, wilson
+from mudg_core.index.recall import (
+    Estimate,
+    Point,
+    cheapest,
+    curve,
+    mean_of,
+    read_for,
+    recall_at,
+    share,
+    wilson,
+)
 
 Int64 = NDArray[np.int64]
 
@@ -148,3 +158,11 @@ def test_reading_more_never_finds_less() -> None:
     assert read_for(dip, 0.6, 1) == 100
     assert read_for(dip, 0.7, 1) == pytest.approx(250)  # from (200, 0.6), not from (200, 0.5)
     assert not math.isnan(read_for([point(100, 0.6), point(100, 0.8)], 0.7, 1) or math.nan)
+
+
+@pytest.mark.parametrize(
+    ("of_gallery", "words"),
+    [(0.0247, "2.5 %"), (0.000031, "0.0031 %"), (0.02, "2 %"), (0.1, "10 %"), (1.0, "100 %"), (0.0, "0 %")],
+)
+def test_small_shares_keep_their_digits(of_gallery: float, words: str) -> None:
+    assert share(of_gallery) == f"{words} of the gallery"
