@@ -50,10 +50,11 @@ def test_a_move_that_lost_records_nothing(store: ArtifactStore) -> None:
 def test_history_is_bounded_and_keeps_the_newest(store: ArtifactStore) -> None:
     refs = artifacts(store, 2)
     pointer = None
-    for turn in range(MAX_HISTORY + 5):
-        pointer = store.move_pointer("current", refs[turn % 2], pointer)
+    last = MAX_HISTORY + 4
+    for turn in range(last + 1):
+        pointer = store.move_pointer("current", refs[turn % 2], pointer, withdraw=turn == last)
     assert pointer is not None and len(pointer.history) == MAX_HISTORY == 50
-    assert pointer.history[-1].ref == refs[(MAX_HISTORY + 3) % 2]
+    assert pointer.history[-1].withdrawn and pointer.history[-1].ref == refs[(last - 1) % 2]
     assert len(document(store)["history"]) == MAX_HISTORY
 
 
