@@ -1,5 +1,7 @@
 """Artifacts: written once, found by content, verified before use. Start reading at `store.py`."""
 
+from mudg_core.storage.checkpoint_bytes import Checkpoint
+from mudg_core.storage.checkpoints import Checkpoints
 from mudg_core.storage.manifest import ArtifactRef, Circumstances, Facts, FileEntry, Manifest, Recipe
 from mudg_core.storage.pointers import Pointer
 from mudg_core.storage.store import ArtifactStore
@@ -7,6 +9,8 @@ from mudg_core.storage.store import ArtifactStore
 __all__ = [
     "ArtifactRef",
     "ArtifactStore",
+    "Checkpoint",
+    "Checkpoints",
     "Circumstances",
     "Facts",
     "FileEntry",

@@ -2,6 +2,7 @@
 
     artifacts/<stage>/<key>/manifest.json
     artifacts/<stage>/<key>/attempts/<attempt>/<file name>
+    checkpoints/<stage>/<key>/<0 or 1>            (only while the artifact is being made)
     pointers/<name>.json
     quarantine/<stage>/<key>/<id>/manifest.json   and   reason.json
     probes/<id>                                   (only while `check` runs)
@@ -19,7 +20,10 @@ from mudg_core.errors import InputError
 NAME = re.compile(r"[a-z0-9-]{1,100}")
 HEX = re.compile(r"[0-9a-f]{64}")
 TOKEN = re.compile(r"[0-9a-f]{8,64}")
+ARRAY_NAME = re.compile(r"(?!__)[A-Za-z0-9_./-]{1,200}")  # `__metadata__` is safetensors' own
 FILE_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+
+SLOTS = (0, 1)
 
 
 def check_name(name: str, what: str = "name") -> str:
@@ -40,6 +44,13 @@ def check_file_name(name: str) -> str:
     return name
 
 
+def check_array_name(name: str) -> str:
+    """The name of an array in a checkpoint; it may be as long as those of a network's weights are."""
+    return _check(
+        ARRAY_NAME, name, "array name", "use letters, digits, '.', '_', '/' and '-'; no leading '__'"
+    )
+
+
 def manifest(stage: str, key: str) -> str:
     return f"{_artifact(stage, key)}/manifest.json"
 
@@ -50,6 +61,13 @@ def attempt_file(stage: str, key: str, attempt: str, name: str) -> str:
 
 def attempt_folder(stage: str, key: str, attempt: str) -> str:
     return f"{_artifact(stage, key)}/attempts/{_token(attempt)}"
+
+
+def checkpoint(stage: str, key: str, slot: int) -> str:
+    """Apart from the artifacts: whoever lists those has no use for unfinished ones."""
+    if slot not in SLOTS:
+        raise InputError(what=f"there is no checkpoint slot {slot}", fix=f"the slots are {SLOTS}")
+    return f"checkpoints/{check_name(stage, 'stage')}/{check_hex(key)}/{slot}"
 
 
 def pointer(name: str) -> str:

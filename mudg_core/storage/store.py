@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, StorageError
+from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, MudgError, StorageError
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import browse, layout, pointers, probe
+from mudg_core.storage.checkpoints import Checkpoints
 from mudg_core.storage.circumstances import circumstances
 from mudg_core.storage.contents import check_facts, collect
 from mudg_core.storage.copies import VerifiedCopies
@@ -63,8 +64,15 @@ class ArtifactStore:
 
     def build(self, recipe: Recipe, make: Callable[[Path], Facts]) -> ArtifactRef:
         """Adopts the artifact of a recipe, or lets `make` leave its files in a folder and commits them."""
-        if found := self.find(recipe):
-            return found
+        ref = self.find(recipe) or self._build(recipe, make)
+        self._clear_checkpoints(recipe)  # also of one that was found: its maker may have died before this
+        return ref
+
+    def checkpoints(self, recipe: Recipe) -> Checkpoints:
+        """Where the maker of an artifact keeps how far it has come; gone once the artifact is there."""
+        return Checkpoints(self.objects, recipe.stage, recipe.key)
+
+    def _build(self, recipe: Recipe, make: Callable[[Path], Facts]) -> ArtifactRef:
         with disk_errors(self._scratch, only_full=True), scratch_folder(self._scratch) as folder:
             manifest = self._make(recipe, make, folder)
             self._upload(manifest, folder)
@@ -109,6 +117,11 @@ class ArtifactStore:
         for entry in manifest.files:
             with suppress(StorageError):
                 self.objects.delete(manifest.path(entry.name))
+
+    def _clear_checkpoints(self, recipe: Recipe) -> None:
+        """Best effort too: the artifact is there, so nobody reads them again."""
+        with suppress(MudgError):
+            self.checkpoints(recipe).clear()
 
     # -- reading ------------------------------------------------------------------------------------------
 
