@@ -26,7 +26,7 @@ from prefect.states import Completed
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import MudgError, OrchestrationError
 from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
+from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.run import Run
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Work:
     store: ArtifactStore
     settings: Settings
     scratch: Path
+    checkpoints: Checkpoints
 
     def clip(self, name: str) -> Clip:
         """A model, on the device that the settings name. Torch is loaded here and not with the stages,
@@ -213,7 +214,10 @@ def execute(where: str, settings: Settings, recipes: list[Recipe]) -> list[dict[
     store = ArtifactStore(settings.storage)
 
     def build(recipe: Recipe) -> ArtifactRef:
-        return store.build(recipe, lambda scratch: chosen.make(recipe, Work(store, settings, scratch)))
+        checkpoints = store.checkpoints(recipe)
+        return store.build(
+            recipe, lambda scratch: chosen.make(recipe, Work(store, settings, scratch, checkpoints))
+        )
 
     return [build(recipe).model_dump() for recipe in recipes]
 

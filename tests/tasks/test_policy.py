@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.schemas.objects import State
@@ -31,6 +32,22 @@ def double(work: Work, *, number: int) -> Facts:
     return Facts({"rows": 1})
 
 
+@stage("summed")
+def add_up(work: Work, *, until: int) -> Facts:
+    """Dies the first time that it comes to 3."""
+    last = work.checkpoints.latest()
+    for number in range(last.step + 1 if last else 1, until + 1):
+        calls.append(number)
+        if calls == [1, 2, 3]:
+            raise ConnectionError("pulled the plug")
+        total = number + (int(last.arrays["total"]) if last else 0)
+        work.checkpoints.save(number, {"total": np.asarray(total)}, {})
+        last = work.checkpoints.latest()
+    assert last is not None
+    (work.scratch / "total.txt").write_text(str(last.arrays["total"]))
+    return Facts({"rows": 1})
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return load_settings(
@@ -50,6 +67,19 @@ def test_a_stage_is_made_once(settings: Settings) -> None:
     assert first == again != second
     assert calls == [1, 2]
     assert ArtifactStore(settings.storage).file(second, "number.txt").read_text() == "4"
+
+
+def test_f13_a_stage_goes_on_where_it_was_stopped(settings: Settings) -> None:
+    calls.clear()
+    store = ArtifactStore(settings.storage)
+    recipe, other = (add_up.recipe(settings, {"until": until}) for until in (5, 6))
+    with pytest.raises(ConnectionError):
+        execute.fn(f"{__name__}:add_up", settings, [recipe])
+    assert store.checkpoints(other).latest() is None  # each artifact has its own
+    (found,) = execute.fn(f"{__name__}:add_up", settings, [recipe])
+    assert calls == [1, 2, 3, 3, 4, 5]
+    assert store.file(ArtifactRef.model_validate(found), "total.txt").read_text() == "15"
+    assert store.checkpoints(recipe).latest() is None
 
 
 def test_f54_key_depends_on_what_matters_and_on_nothing_else(settings: Settings) -> None:
