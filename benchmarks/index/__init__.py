@@ -1,0 +1,1 @@
+"""The index against its peers: recall, speed and vectors read, in a generated world with a modality gap."""
