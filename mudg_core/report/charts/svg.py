@@ -99,6 +99,15 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     return [round(i * step, 10) for i in range(first, last + 1)]
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20 and so on around low..high, for axes on which a step is a factor; both are positive."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    marks = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)]
+    start = max(i for i, mark in enumerate(marks) if mark <= low * 1.001)
+    stop = min(i for i, mark in enumerate(marks) if mark >= high * 0.999)
+    return [round(mark, 12) for mark in marks[start : max(stop, start + 1) + 1]]
+
+
 def _plain(value: object) -> str:
     """Numbers to a tenth of a pixel: smaller files, and the same bytes on every machine."""
     if isinstance(value, float):

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from mudg_core.report import charts
 from mudg_core.report.charts.layers import depths, layout
 from mudg_core.report.charts.lines import MAX_POINTS, smooth, thin
-from mudg_core.report.charts.svg import tag, ticks
+from mudg_core.report.charts.svg import log_ticks, tag, ticks
 from mudg_core.report.data import Descriptor, DomainScores, LineageNode, Timing
 from mudg_core.report.words import columns, duration, number, shorten, signed
 from tests.core.report.fake import fake_lineage, fake_report, fake_target
@@ -110,6 +110,13 @@ def test_ticks_are_round_and_cover_the_range() -> None:
     for low, high in [(0.36, 0.421), (3, 3), (-5, 1e9), (math.nan, 1)]:
         marks = ticks(low, high)
         assert len(marks) >= 2 and not (marks[0] > low or marks[-1] < high)
+
+
+def test_log_ticks_are_round_and_cover_the_range() -> None:
+    assert log_ticks(130, 4300) == [100, 200, 500, 1000, 2000, 5000]
+    for low, high in [(1, 1), (0.003, 0.0031), (10, 1e6), (999.9, 1000.1)]:
+        marks = log_ticks(low, high)
+        assert len(marks) >= 2 and marks[0] <= low * 1.001 and marks[-1] >= high * 0.999
 
 
 def test_smoothing_keeps_a_line_and_thinning_its_ends() -> None:
