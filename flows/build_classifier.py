@@ -15,6 +15,7 @@ from mudg_core.storage import ArtifactRef
 from mudg_core.target.descriptors import pool_digest, read_pool
 from mudg_core.target.spec import Target
 from tasks.dataset import fetch, label, retrieve, select
+from tasks.index import measure_recall
 from tasks.policy import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
@@ -139,4 +140,5 @@ def report(
         shards=version.shards,
         centroids=version.centroids,
         index=version.index,
+        recall=measure_recall(run, index=version.index),
     )

@@ -2,44 +2,214 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prefect import flow
 
 from flows.session import dask_runner
-from mudg_core.index.version import IndexVersion, load_version, promote
+from mudg_core.errors import MissingArtifactError
+from mudg_core.index.recall import Point
+from mudg_core.index.variants import CENTROIDS, VARIANTS
+from mudg_core.index.version import IndexVersion, current_version, gate, load_version, promote
 from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactRef
+from tasks import coarse as level
+from tasks import index as tasks
 from tasks.corpus import draw_shard
 from tasks.embed import embed
-from tasks.index import find_pairs, populate, train_centroids
 from tasks.run import Run, StageRecord
 
 
 @dataclass(frozen=True)
 class IndexBuild:
-    """An index version, and what this run did for it."""
+    """An index version, its recall, and what this run did for it."""
 
     version: IndexVersion
+    recall: ArtifactRef
     records: list[StageRecord]
 
 
 @flow(
     name="build-index",
-    description="Embeds the corpus, trains paired k-means centroids, populates the index and promotes it.",
+    description="Embeds new corpus shards, populates the index, measures its recall and promotes it.",
     task_runner=dask_runner(),
     persist_result=False,
 )
-def build_index(settings: Settings) -> IndexBuild:
-    """corpus shards → embeddings → pairs → centroids → index → current"""
+def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int] = ()) -> IndexBuild:
+    """corpus shards → embeddings → pairs → centroids → index version → recall → current"""
     run = Run(settings)
     batch = settings.compute.shards_per_task
     shards = draw_shard.map(run, plan_shards(settings), per_task=batch)
     embeddings = embed.map(run, [{"shard": shard} for shard in shards], per_task=batch)
-    pairs = find_pairs(run, embeddings=embeddings)
-    centroids = train_centroids(run, pairs=pairs, embeddings=embeddings)
-    index = populate(run, centroids=centroids, pairs=pairs, embeddings=embeddings)
+    training = training_shards(run, embeddings, retrain)
+    learned = train(run, embeddings, training)
+    index = populate(run, embeddings, training, learned, sorted(set(removed) | set(already_removed(run))))
+    recall = tasks.measure_recall(run, index=index)
+    check(run, index, Point.from_json(run.store.manifest(recall).facts["configured"]))  # type: ignore[arg-type]
     promote(run.store, index)
-    return IndexBuild(load_version(run.store, index), run.records)
+    return IndexBuild(load_version(run.store, index), recall, run.records)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was trained, and on which of it the index will stand."""
+
+    variant: str
+    samples: ArtifactRef
+    neighbors: list[ArtifactRef]
+    pairs: ArtifactRef
+    centroids: ArtifactRef
+    coarse: ArtifactRef
+    choice: ArtifactRef | None
+
+
+def train(run: Run, embeddings: list[ArtifactRef], shards: int) -> Learned:
+    """Pairs, every variant that is asked for, and the choice between them. Trains on the first `shards`, but
+    looks for neighbours in all: the measuring queries need them, and so does spilling."""
+    samples = level.draw_samples(run, embeddings=embeddings[:shards])
+    neighbors = find_neighbors(run, samples, embeddings, shards)
+    known = {"samples": samples, "neighbors": neighbors[:shards]}
+    pairs = level.make_training_pairs(run, **known, embeddings=embeddings[:shards], texts=1.0)
+    wanted = VARIANTS if run.settings.index.variant == "auto" else (run.settings.index.variant,)
+    centroids = train_centroids(run, wanted, samples, pairs)
+    cells = {name: assign(run, ref, embeddings[:shards]) for name, ref in centroids.items()}
+    coarse = dict(centroids) | train_routers(run, wanted, samples, pairs, centroids, cells)
+    chosen, choice = wanted[0], None
+    if len(wanted) > 1:
+        some = plan_parts(run, embeddings[:shards], run.settings.index.choice_rows)[0]
+        by_variant = {f"cells_{name}": cells[base(name)][some] for name in wanted}
+        tried = {"variants": list(wanted), "coarse": [coarse[name] for name in wanted], **by_variant}
+        choice = level.choose(run, samples=samples, neighbors=neighbors[some], **tried)
+        chosen = str(run.store.manifest(choice).facts["variant"])
+    return Learned(chosen, samples, neighbors, pairs, centroids[base(chosen)], coarse[chosen], choice)
+
+
+def find_neighbors(
+    run: Run, samples: ArtifactRef, embeddings: list[ArtifactRef], shards: int
+) -> list[ArtifactRef]:
+    """Nearest images of all samples in each shard: exactly, or most of them through a bootstrapped index."""
+    settings, batch = run.settings.index, run.settings.compute.shards_per_task
+    share = settings.bootstrap_texts if settings.pairs == "bootstrap" else 1.0
+    jobs = [{"samples": samples, "embedding": ref, "texts": share} for ref in embeddings]
+    exact = level.find_neighbors.map(run, jobs, per_task=batch)
+    if share == 1.0:
+        return exact
+    few = {"samples": samples, "neighbors": exact[:shards], "embeddings": embeddings[:shards]}
+    pairs = level.make_training_pairs(run, **few, texts=share)
+    guide = level.train_centroids(run, variant="centred", samples=samples, pairs=pairs)
+    found = zip(embeddings, exact, strict=True)
+    jobs = [{"samples": samples, "embedding": ref, "exact": few, "guide": guide} for ref, few in found]
+    return level.complete_neighbors.map(run, jobs, per_task=batch)
+
+
+def base(variant: str) -> str:
+    """Whose centroids a variant has."""
+    return variant if variant in CENTROIDS else "centred"
+
+
+def train_centroids(
+    run: Run, wanted: Sequence[str], samples: ArtifactRef, pairs: ArtifactRef
+) -> dict[str, ArtifactRef]:
+    names = sorted({base(name) for name in wanted}, key=CENTROIDS.index)
+    jobs = [{"variant": name, "samples": samples, "pairs": pairs} for name in names]
+    return dict(zip(names, level.train_centroids.map(run, jobs), strict=True))
+
+
+def train_routers(
+    run: Run,
+    wanted: Sequence[str],
+    samples: ArtifactRef,
+    pairs: ArtifactRef,
+    centroids: dict[str, ArtifactRef],
+    cells: dict[str, list[ArtifactRef]],
+) -> dict[str, ArtifactRef]:
+    names = [name for name in wanted if name not in CENTROIDS]
+    common = {"samples": samples, "pairs": pairs}
+    jobs = [
+        {**common, "centroids": centroids["centred"], "cells": cells["centred"], "spilled": name == "spilled"}
+        for name in names
+    ]
+    return dict(zip(names, level.train_router.map(run, jobs), strict=True))
+
+
+def assign(run: Run, centroids: ArtifactRef, embeddings: list[ArtifactRef]) -> list[ArtifactRef]:
+    jobs = [{"centroids": centroids, "embedding": ref} for ref in embeddings]
+    return level.assign_cells.map(run, jobs, per_task=run.settings.compute.shards_per_task)
+
+
+def populate(
+    run: Run, embeddings: list[ArtifactRef], training: int, learned: Learned, removed: list[int]
+) -> ArtifactRef:
+    """All parts, and the version that names them. Only parts with new shards or removed rows are made."""
+    cells = assign(run, learned.centroids, embeddings)
+    code = tasks.train_code(run, pairs=learned.pairs)
+    spilled = {"router": learned.coarse, "pairs": learned.pairs} if learned.variant == "spilled" else {}
+    jobs: list[dict[str, Any]] = []
+    for group in plan_parts(run, embeddings, run.settings.index.rows_per_part):
+        mine: dict[str, Any] = {"embeddings": embeddings[group], "cells": cells[group]}
+        mine["removed"] = tasks.rows_among(run.store, cells[group], removed)
+        votes = {"neighbors": learned.neighbors[group]} if spilled else {}
+        jobs.append({"code": code, **mine, **spilled, **votes})
+    parts = tasks.populate.map(run, jobs)
+    return tasks.assemble(
+        run,
+        variant=learned.variant,
+        coarse=learned.coarse,
+        centroids=learned.centroids,
+        pairs=learned.pairs,
+        code=code,
+        parts=parts,
+        embeddings=embeddings,
+        cells=cells,
+        samples=learned.samples,
+        neighbors=learned.neighbors,
+        training=training,
+        removed=removed,
+        **({"choice": learned.choice} if learned.choice else {}),
+    )
+
+
+def check(run: Run, index: ArtifactRef, point: Point) -> None:
+    """The gate: recall of held-out captions at the configured cost."""
+    gate(point.recall_at_1, run.settings.index.required_recall, cost=point.cost(), index=index)
+
+
+def training_shards(run: Run, embeddings: list[ArtifactRef], retrain: bool) -> int:
+    """How many shards, from the first, the index is trained on. It stays at those of the current version
+    while the corpus only grows, and not too much: then a build computes nothing but what is new."""
+    settings = run.settings.index
+    if settings.training_shards:
+        return min(settings.training_shards, len(embeddings))
+    try:
+        current = current_version(run.store)
+    except MissingArtifactError:
+        return len(embeddings)
+    trained = current.embeddings[: current.training]
+    same = trained == tuple(embeddings[: current.training])
+    grown = _rows(run, embeddings) > settings.retrain_growth * _rows(run, trained)
+    return len(embeddings) if retrain or not same or grown else current.training
+
+
+def already_removed(run: Run) -> list[int]:
+    """Rows that the current version leaves out stay out."""
+    try:
+        current = current_version(run.store)
+    except MissingArtifactError:
+        return []
+    return tasks.removed_from(run.store, current.index)
+
+
+def plan_parts(run: Run, embeddings: list[ArtifactRef], most: int) -> list[slice]:
+    """Shards in order, about `most` rows together; only the last group changes when shards are added."""
+    parts, first, rows = [], 0, 0
+    for number, ref in enumerate(embeddings):
+        rows += _rows(run, [ref])
+        if rows >= most or number == len(embeddings) - 1:
+            parts.append(slice(first, number + 1))
+            first, rows = number + 1, 0
+    return parts
 
 
 def plan_shards(settings: Settings) -> list[dict[str, int]]:
@@ -49,3 +219,7 @@ def plan_shards(settings: Settings) -> list[dict[str, int]]:
         {"first_row": first, "rows": min(corpus.rows_per_shard, corpus.rows - first)}
         for first in range(0, corpus.rows, corpus.rows_per_shard)
     ]
+
+
+def _rows(run: Run, embeddings: Sequence[ArtifactRef]) -> int:
+    return sum(int(str(run.store.manifest(ref).facts["rows"])) for ref in embeddings)

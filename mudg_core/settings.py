@@ -72,14 +72,41 @@ class EncodeSettings(Area):
 
 
 class IndexSettings(Area):
-    """Paired k-means (Algorithm 1) and the IVF index over its centroids."""
+    """Paired k-means (Algorithm 1), what goes beyond it, and the IVF index over its cells."""
 
-    method: Literal["paired", "kmeans"] = "paired"
+    variant: Literal["auto", "kmeans", "paired", "centred", "routed", "spilled"] = Field(
+        "auto",
+        description="kmeans: centroids of images; paired: the paper's; centred: both sides centred first; "
+        "routed: and a learned router; spilled: and images also where queries look first; "
+        "auto: whichever reads least for the same recall on tuning queries",
+    )
     cells: int = Field(128, ge=1, le=4_194_304)
-    iterations: int = Field(10, ge=1, le=1000)
+    iterations: int = Field(20, ge=1, le=1000)
     training_texts: int = Field(20_000_000, ge=1, description="pairs sampled for training, at most")
-    code: Literal["flat", "fp16", "sq8", "sq4"] = "flat"
-    probes: int = Field(16, ge=1)
+    training_shards: int | None = Field(
+        None, ge=1, description="train on the first so many shards; empty: as the current index, or on all"
+    )
+    retrain_growth: float = Field(
+        2.0, gt=1, description="train anew once the corpus has grown by this factor since"
+    )
+    pairs: Literal["exact", "bootstrap"] = Field(
+        "exact",
+        description="bootstrap: most of them through an index that a few exact ones train",
+    )
+    bootstrap_texts: float = Field(0.1, gt=0, le=1, description="share of texts that are searched exactly")
+    bootstrap_probes: Share = Field(0.1, description="share of cells that the others read")
+    tuning_queries: int = Field(2000, ge=1, le=1_000_000, description="captions that choose a variant")
+    report_queries: int = Field(1000, ge=1, le=1_000_000, description="captions that measure the result")
+    image_queries: int = Field(500, ge=1, le=1_000_000, description="images that measure it too")
+    choice_rows: int = Field(1_000_000, ge=1, description="images on which variants are compared, at most")
+    spill: Share = Field(0.1, description="storage that second homes may take, as a share of the images")
+    code: str = Field("flat", pattern=r"^(flat|fp16|sq8|sq6|sq4|pq[1-9][0-9]*)$")
+    rows_per_part: int = Field(1_000_000, ge=1, description="images in one file of the index, about")
+    probes: int = Field(16, ge=1, description="cells that a query reads, at most")
+    mass: float = Field(1.0, gt=0, le=1, description="a routed query stops at this probability")
+    gain: float = Field(0.7, ge=0, le=2, description="how much a routed query prefers small cells")
+    rerank: int = Field(0, ge=0, le=10_000, description="hits compared again exactly; 0: none")
+    required_recall: Share = Field(0.5, description="recall@1 of held-out captions that a version needs")
     seed: Seed = 0
 
 
@@ -138,7 +165,7 @@ class EvaluateSettings(Area):
 class Settings(Area):
     """The whole tree."""
 
-    profile: Literal["paper", "author-code"] = "paper"
+    profile: Literal["mudg", "paper", "author-code"] = "mudg"
     storage: StorageSettings = StorageSettings()
     compute: ComputeSettings = ComputeSettings()
     corpus: CorpusSettings = CorpusSettings()
@@ -160,10 +187,15 @@ class Settings(Area):
         return _validate(_merge(self.model_dump(), overrides), where)
 
 
+# What the paper's text says, where our own defaults go beyond it.
+PAPER: Json = {"index": {"variant": "paired", "iterations": 10}}
+
 PROFILES: dict[str, Json] = {
-    "paper": {},
+    "mudg": {},
+    "paper": PAPER,
     # What the authors' published code does where it differs from their text.
-    "author-code": {
+    "author-code": PAPER
+    | {
         "dataset": {"label": "borda", "filter_reference": "label"},
         "train": {"augmentations": "in-turn", "augmentation_limit": 8, "teacher_temperature": 10.0},
     },
@@ -182,7 +214,7 @@ def load_settings(
         (dict(overrides or {}), "command line"),
     ]
     profile, source = next(
-        ((layer["profile"], where) for layer, where in reversed(layers) if "profile" in layer), ("paper", "")
+        ((layer["profile"], where) for layer, where in reversed(layers) if "profile" in layer), ("mudg", "")
     )
     if not isinstance(profile, str) or profile not in PROFILES:
         raise SettingsError(

@@ -16,19 +16,25 @@ from mudg_core.dataset.label import pseudo_label
 from mudg_core.dataset.select import plan_selection
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.encode.embed import gather_images, gather_metadata
-from mudg_core.index import ivf
+from mudg_core.encode.weights import weights_digest
+from mudg_core.index.opened import check_model
+from mudg_core.index.version import load_version
 from mudg_core.storage import ArtifactRef, Facts
-from tasks.index import open_shards
+from tasks.coarse import open_shards
 from tasks.policy import Work, stage
+from tasks.search import search_parts
 
 
-@stage("candidates", settings=("dataset.neighbors", "index.probes"))
+@stage(
+    "candidates",
+    settings=("dataset.neighbors", "index.probes", "index.mass", "index.gain", "index.rerank"),
+)
 def retrieve(work: Work, *, queries: ArtifactRef, index: ArtifactRef, embeddings: list[ArtifactRef]) -> Facts:
     """What every query finds, each image once."""
-    facts = work.store.manifest(index).facts
-    opened = ivf.load(work.store.file(index, "index.faiss"), rows=_int(facts["rows"]), dim=_int(facts["dim"]))
+    version = load_version(work.store, index)
+    check_model(work.store, version, weights_digest(work.settings.encode.model))
     features = np.load(work.store.file(queries, "queries.npy"), allow_pickle=False)
-    found = ivf.search(opened, features, work.settings.dataset.neighbors, work.settings.index.probes)
+    found = search_parts(work, version, features, work.settings.dataset.neighbors)
     per_label = _int(work.store.manifest(queries).facts["per_label"])
     hits = candidates.flatten(found, per_label)
     rows = np.unique(hits.column("row").to_numpy())

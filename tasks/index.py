@@ -1,90 +1,159 @@
-"""Embeddings to an index: pairs, centroids, populated index."""
+"""The coarse level and embeddings to a searchable index: its fine code, its parts, the version, its
+recall."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mudg_core.encode.embed import EmbeddingShard, gather_images
-from mudg_core.index import ivf
-from mudg_core.index.kmeans import cluster, normalised
-from mudg_core.index.pairs import nearest_images, sample_texts
-from mudg_core.storage import ArtifactRef, Facts
+from mudg_core.index import ivf, measure
+from mudg_core.index.drift import drift
+from mudg_core.index.opened import PART, REMOVED, open_coarse, open_searcher, truth_of
+from mudg_core.index.pairs import NEIGHBORS, Pairs
+from mudg_core.index.part import CellsOfShard, Votes, blocks, plan_part
+from mudg_core.index.vectors import normalised
+from mudg_core.index.version import load_version
+from mudg_core.report.charts import objective_curves, recall_curves
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
+from tasks.coarse import (
+    Refs,
+    merged_neighbors,
+    open_shards,
+    read_neighbors,
+    read_queries,
+    read_votes,
+)
 from tasks.policy import Work, stage
 
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
-
-HELD_OUT = 1000
-PROBES = (1, 2, 4, 8, 16, 32)
+BLANK = "blank.faiss"
+CODE_SAMPLE = 65_536
 
 
-@stage("pairs", settings=("index.training_texts", "index.seed"))
-def find_pairs(work: Work, *, embeddings: list[ArtifactRef]) -> Facts:
-    """q(p): texts with their exact nearest images; the last `held_out` texts are for measuring only."""
-    shards = open_shards(work, embeddings)
+@stage("code", settings=("index.code", "index.cells"))
+def train_code(work: Work, *, pairs: ArtifactRef) -> Facts:
+    """An empty index whose fine code is trained; every part starts as a copy of it."""
     index = work.settings.index
-    chosen = sample_texts([len(shard.rows) for shard in shards], index.training_texts + HELD_OUT, index.seed)
-    texts = np.concatenate(
-        [normalised(shard.texts[lines]) for shard, lines in zip(shards, chosen, strict=True)]
-    )
-    order = np.random.default_rng(index.seed).permutation(len(texts))
-    rows, cosines = nearest_images(texts[order], (normalised(shard.images) for shard in shards))
-    all_rows = np.concatenate([shard.rows for shard in shards])
-    np.save(work.scratch / "texts.npy", texts[order].astype(np.float16))
-    np.save(work.scratch / "nearest.npy", all_rows[rows])
-    held_out = min(HELD_OUT, len(texts) // 10)
-    return Facts({"pairs": len(texts), "held_out": held_out, "mean_cosine": round(float(cosines.mean()), 6)})
+    sample = normalised(Pairs.read(work.store.folder(pairs)).gallery[:CODE_SAMPLE])
+    ivf.write(ivf.blank(index.code, index.cells, sample), work.scratch / BLANK)
+    return Facts({"code": index.code, "dim": sample.shape[1], "cells": index.cells})
 
 
-@stage("centroids", settings=("index.method", "index.cells", "index.iterations", "index.seed"))
-def train_centroids(work: Work, *, pairs: ArtifactRef, embeddings: list[ArtifactRef]) -> Facts:
-    """Paired k-means, or plain k-means on the same images as the baseline."""
-    index = work.settings.index
-    texts, nearest = _pairs(work, pairs, training=True)
-    images = normalised(gather_images(open_shards(work, embeddings), nearest))
-    targets = texts if index.method == "paired" else images
-    found = cluster(images, targets, index.cells, index.iterations, index.seed)
-    np.save(work.scratch / "centroids.npy", found.centroids)
-    history = [asdict(objectives) for objectives in found.history]
-    (work.scratch / "history.json").write_text(json.dumps(history, indent=1))
-    return Facts({"cells": index.cells, "dim": found.centroids.shape[1], "last": history[-1]})
-
-
-@stage("index", settings=("index.code",))
+@stage("index-part", settings=("index.spill",))
 def populate(
-    work: Work, *, centroids: ArtifactRef, pairs: ArtifactRef, embeddings: list[ArtifactRef]
+    work: Work,
+    *,
+    code: ArtifactRef,
+    embeddings: Refs,
+    cells: Refs,
+    removed: list[int],
+    router: ArtifactRef | None = None,
+    pairs: ArtifactRef | None = None,
+    neighbors: Refs | None = None,
 ) -> Facts:
-    """A faiss IVF index of every image, with its recall on held-out captions."""
-    shards = open_shards(work, embeddings)
-    means: Float32 = np.load(work.store.file(centroids, "centroids.npy"), allow_pickle=False)
-    index = ivf.populate(means, _blocks(shards), work.settings.index.code)
-    ivf.write(index, work.scratch / "index.faiss")
-    texts, nearest = _pairs(work, pairs, training=False)
-    recall = {
-        str(probes): round(ivf.recall_at_1(ivf.search(index, texts, 1, probes), nearest), 4)
-        for probes in PROBES
-        if probes <= len(means)
-    }
-    return Facts({"rows": index.ntotal, "dim": index.d, "cells": len(means), "recall_at_1": recall})
+    """One file of the index, over some shards. With a router, images also go where texts look first."""
+    votes = None
+    if router and pairs and neighbors:
+        found = Pairs.read(work.store.folder(pairs))
+        near = [read_neighbors(work.store, ref) for ref in neighbors]
+        texts = slice(0, len(found.neighbors))
+        votes = Votes.of(
+            found,
+            [(n.rows[texts, :NEIGHBORS], n.cosines[texts, :NEIGHBORS]) for n in near],
+            *read_votes(work.store, router),
+        )
+    homes = [CellsOfShard.read(work.store.folder(ref)) for ref in cells]
+    placement = plan_part(homes, votes, work.settings.index.spill, np.array(removed, np.int64))
+    facts = work.store.manifest(code).facts
+    blank = ivf.load(work.store.file(code, BLANK), rows=0, dim=int(str(facts["dim"])))
+    index = ivf.populate(blank, blocks(placement, open_shards(work, embeddings)))
+    ivf.write(index, work.scratch / PART)
+    return Facts({"vectors": int(index.ntotal), "rows": len(np.unique(placement.rows)), "dim": int(index.d)})
 
 
-def open_shards(work: Work, embeddings: list[ArtifactRef]) -> list[EmbeddingShard]:
-    return [EmbeddingShard.open(work.store.folder(ref)) for ref in embeddings]
+@stage("index")
+def assemble(
+    work: Work,
+    *,
+    variant: str,
+    coarse: ArtifactRef,
+    centroids: ArtifactRef,
+    pairs: ArtifactRef,
+    code: ArtifactRef,
+    parts: Refs,
+    embeddings: Refs,
+    cells: Refs,
+    samples: ArtifactRef,
+    neighbors: Refs,
+    training: int,
+    removed: list[int],
+    choice: ArtifactRef | None = None,
+) -> Facts:
+    """A version: everything a search needs, by name. The first `training` shards are those it was trained
+    on."""
+    manifests = [work.store.manifest(ref) for ref in parts]
+    rows, vectors = (sum(int(str(m.facts[name])) for m in manifests) for name in ("rows", "vectors"))
+    facts = {"variant": variant, "code": work.store.manifest(code).facts["code"], "rows": rows}
+    level = open_coarse(work.store, coarse)
+    facts |= {"vectors": vectors, "dim": level.dim, "cells": level.cells, "training_shards": training}
+    facts |= {"removed": len(removed), "drift": _drift(work, cells, training)}
+    np.save(work.scratch / REMOVED, np.array(removed, np.int64))
+    return Facts(facts)
 
 
-def _blocks(shards: list[EmbeddingShard]) -> Iterator[tuple[Int64, Float32]]:
-    for shard in shards:
-        yield shard.rows, normalised(shard.images)
+def _drift(work: Work, cells: Refs, training: int) -> dict[str, Any] | None:
+    """Objectives on the shards that came after training, against those on the shards of training."""
+    manifests = [work.store.manifest(ref).facts for ref in cells]
+    if len(manifests) == training:
+        return None
+
+    def mean(part: list[Any]) -> tuple[float, float]:
+        rows = [facts["rows"] for facts in part]
+        names = ("kmeans", "cross_modal")
+        kmeans, cross = (float(np.average([facts[n] for facts in part], weights=rows)) for n in names)
+        return kmeans, cross
+
+    found = drift(mean(manifests[:training]), mean(manifests[training:]))
+    return {"retrain": found.retrain, "words": str(found)}
 
 
-def _pairs(work: Work, pairs: ArtifactRef, *, training: bool) -> tuple[Float32, Int64]:
-    held_out = int(str(work.store.manifest(pairs).facts["held_out"]))
-    texts = np.load(work.store.file(pairs, "texts.npy"), mmap_mode="r", allow_pickle=False)
-    nearest = np.load(work.store.file(pairs, "nearest.npy"), allow_pickle=False)
-    part = slice(None, -held_out) if training else slice(-held_out, None)
-    return normalised(texts[part]), nearest[part]
+@stage("recall", settings=("index.probes", "index.mass", "index.gain", "index.rerank"))
+def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
+    """Recall against vectors read, of held-out captions and of images. The first point has the configured
+    cost."""
+    version, settings = load_version(work.store, index), work.settings.index
+    searcher, samples = open_searcher(work.store, version), read_queries(work.store, version.samples)
+    removed = removed_from(work.store, index)
+    near = merged_neighbors(work.store, version.neighbors)
+    asked = [(settings.probes, settings.mass), *measure.costs(searcher)]
+    points = {}
+    for name, kind in (("text queries", "report"), ("image queries", "images")):
+        truth = truth_of(near, samples, kind, removed)
+        how = settings.gain, settings.rerank
+        points[name] = measure.curves(searcher, samples.of(kind), truth, asked, *how)
+    (work.scratch / "recall.json").write_text(
+        json.dumps({name: [point.to_json() for point in found] for name, found in points.items()}, indent=1)
+    )
+    (work.scratch / "qps.json").write_text(
+        json.dumps({name: [point.qps for point in found] for name, found in points.items()})
+    )
+    (work.scratch / "recall.svg").write_text(recall_curves(points))
+    history = json.loads(work.store.file(version.centroids, "history.json").read_text())
+    lines = ([step[name] for step in history] for name in ("kmeans", "cross_modal"))
+    (work.scratch / "objectives.svg").write_text(objective_curves(*lines))
+    facts = {"configured": points["text queries"][0].to_json(), "queries": samples.counts.report}
+    return Facts(facts, volatile=frozenset({"qps.json"}))
+
+
+def removed_from(store: ArtifactStore, index: ArtifactRef) -> list[int]:
+    """Rows that a version leaves out on request."""
+    return [int(row) for row in np.load(store.file(index, REMOVED), allow_pickle=False)]
+
+
+def rows_among(store: ArtifactStore, cells: Refs, wanted: list[int]) -> list[int]:
+    """Which of the wanted rows are in these shards."""
+    if not wanted:
+        return []
+    here = [np.load(store.file(ref, "rows.npy"), mmap_mode="r", allow_pickle=False) for ref in cells]
+    return [int(row) for rows in here for row in np.intersect1d(rows, wanted)]

@@ -32,6 +32,7 @@ def write_report(
     shards: list[ArtifactRef],
     centroids: ArtifactRef,
     index: ArtifactRef,
+    recall: ArtifactRef,
 ) -> Facts:
     """One page for one or more targets; lists with an entry a seed hold the targets one after the other.
 
@@ -56,7 +57,7 @@ def write_report(
         )
         start, scored = end, scores_end
     created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    data = gather(work.store, title, created, settings, made, shards, centroids, index)
+    data = gather(work.store, title, created, settings, made, shards, centroids, index, recall)
     (work.scratch / REPORT).write_text(render(data), encoding="utf-8")
     figures = {t.name: {arm: asdict(score) for arm, score in t.scores.items()} for t in data.targets}
     (work.scratch / "figures.json").write_text(json.dumps(figures, indent=1))

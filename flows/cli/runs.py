@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from flows.build_classifier import build_classifier
-from flows.build_index import build_index
 from flows.cli.output import console, settings_from, show, table_of
 from flows.demo import DEMO_SETTINGS, demo
 from flows.progress import Terminal
@@ -19,18 +19,20 @@ from flows.results import accuracies, counts, publish
 from flows.session import call, session
 from mudg_core.corpus.images import ShardImages
 from mudg_core.encode.embed import EmbeddingShard, gather_metadata
-from mudg_core.index import ivf
+from mudg_core.encode.weights import weights_digest
+from mudg_core.index.opened import check_model, open_searcher
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
 from mudg_core.target.spec import Target
 from tasks.run import WATCHER
+from tasks.search import probing
 
 Changes = list[str] | None
 
 
 @contextmanager
-def _watched(settings: Settings) -> Iterator[Settings]:
+def watched(settings: Settings) -> Iterator[Settings]:
     """A session whose stages are shown in the terminal."""
     with ExitStack() as stack:
         with console.status("starting Prefect and Dask …"):
@@ -41,7 +43,7 @@ def _watched(settings: Settings) -> Iterator[Settings]:
 
 
 def run_demo(full: bool, as_json: bool, file: Path | None, changes: Changes) -> None:
-    with _watched(settings_from(file, changes, DEMO_SETTINGS)) as settings:
+    with watched(settings_from(file, changes, DEMO_SETTINGS)) as settings:
         made = call(demo, settings, full)
         store = ArtifactStore(settings.storage)
         path = publish(store, made.report, "demo-full" if full else "demo", settings)
@@ -49,20 +51,8 @@ def run_demo(full: bool, as_json: bool, file: Path | None, changes: Changes) -> 
     show(result, _accuracy_text(result), as_json)
 
 
-def run_index_build(as_json: bool, file: Path | None, changes: Changes) -> None:
-    with _watched(settings_from(file, changes)) as settings:
-        built = call(build_index, settings)
-        facts = ArtifactStore(settings.storage).manifest(built.version.index).facts
-    result = {"index": str(built.version.index), **facts} | counts(built.records)
-    recall = facts["recall_at_1"]
-    assert isinstance(recall, dict)
-    rows = [(probes, f"{float(str(value)):.3f}") for probes, value in recall.items()]
-    text = f"{built.version.index}: {facts['rows']} images in {facts['cells']} cells\n\n"
-    show(result, text + table_of(rows, ("probes", "recall@1 of held-out captions")), as_json)
-
-
 def run_target(target: Target, as_json: bool, file: Path | None, changes: Changes) -> None:
-    with _watched(settings_from(file, changes)) as settings:
+    with watched(settings_from(file, changes)) as settings:
         built = call(build_classifier, settings, target)
         store = ArtifactStore(settings.storage)
         path = publish(store, built.report, target.name, settings)
@@ -87,12 +77,12 @@ def run_search(
     settings = settings_from(file, changes)
     store = ArtifactStore(settings.storage)
     version = current_version(store)
-    facts = store.manifest(version.index).facts
-    index = ivf.load(
-        store.file(version.index, "index.faiss"), rows=int(str(facts["rows"])), dim=int(str(facts["dim"]))
-    )
+    check_model(store, version, weights_digest(settings.encode.model))
+    how = probing(settings.index)
+    if probes:
+        how = replace(how, probes=probes)
     query = load_clip(settings.encode.model).encode_texts([text])
-    found = ivf.search(index, query, neighbors, probes or settings.index.probes)
+    found = open_searcher(store, version).search(query, neighbors, how, settings.index.rerank).hits
     rows = found.rows[0][found.rows[0] >= 0]
     shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]
     hits: list[Json] = gather_metadata(shards, rows).to_pylist()

@@ -9,10 +9,14 @@ The size decides whether an index fits on a disk, so it is said here once, apart
 from __future__ import annotations
 
 import re
+from typing import Any
+
+import faiss
 
 from mudg_core.errors import SettingsError
 
 ID_BYTES = 8
+PQ_BITS = 8
 SCALAR_BITS = {"flat": 32, "fp16": 16, "sq8": 8, "sq6": 6, "sq4": 4}
 
 _PRODUCT = re.compile(r"pq([1-9][0-9]*)")
@@ -47,3 +51,21 @@ def subquantisers(code: str, dim: int) -> int:
             fix="choose an M that divides the model's dimension",
         )
     return parts
+
+
+def faiss_code(code: str, dim: int, cells: int) -> Any:
+    """An empty, untrained faiss index with this code. Cells are assigned outside of it (`coarse.py`), so its
+    quantiser is empty and its residuals are off: a residual from a text mean would carry the modality gap."""
+    quantiser: Any = faiss.IndexFlatIP(dim)
+    if code == "flat":
+        index: Any = faiss.IndexIVFFlat(quantiser, dim, cells, faiss.METRIC_INNER_PRODUCT)
+    elif code in SCALAR_BITS:
+        kind = getattr(faiss.ScalarQuantizer, "QT_fp16" if code == "fp16" else f"QT_{SCALAR_BITS[code]}bit")
+        index = faiss.IndexIVFScalarQuantizer(quantiser, dim, cells, kind, faiss.METRIC_INNER_PRODUCT, False)
+    else:
+        parts = subquantisers(code, dim)
+        index = faiss.IndexIVFPQ(quantiser, dim, cells, parts, PQ_BITS, faiss.METRIC_INNER_PRODUCT)
+        index.by_residual = False
+    index.own_fields = True
+    quantiser.this.disown()
+    return index

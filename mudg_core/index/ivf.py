@@ -1,4 +1,9 @@
-"""A faiss IVF index over given centroids: populate it, write it, search it."""
+"""One part of the index: a faiss IVF file over some corpus shards. Populate it, write it, open it, read
+cells.
+
+A part knows nothing of centroids: `coarse.py` says which cell an image lies in and which cells a query reads.
+So all parts of an index share one coarse level, and a part can be made without the others.
+"""
 
 from __future__ import annotations
 
@@ -9,97 +14,101 @@ from typing import Any
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
+from faiss.contrib.inspect_tools import get_invlist_sizes
 
 from mudg_core.errors import DataError
+from mudg_core.index.codes import faiss_code
+from mudg_core.index.vectors import Float32, Int64
 
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
-
-QUANTISERS = {
-    "fp16": faiss.ScalarQuantizer.QT_fp16,
-    "sq8": faiss.ScalarQuantizer.QT_8bit,
-    "sq4": faiss.ScalarQuantizer.QT_4bit,
-}
+REBUILD = "run `mudg index build` again"
 
 
 @dataclass(frozen=True)
 class Hits:
-    """Results of a search: for each query its rows, best first; id -1 means that there were no more."""
+    """Results of a search: for each query its rows, best first; row -1 means that there were no more."""
 
     rows: Int64
     cosines: Float32
 
 
-def populate(centroids: Float32, blocks: Iterable[tuple[Int64, Float32]], code: str) -> Any:
-    """An index whose cells are the Voronoi cells of `centroids`, holding every (row ids, images) block."""
-    cells, dim = centroids.shape
-    quantiser: Any = faiss.IndexFlatIP(dim)
-    quantiser.add(centroids)
-    if code == "flat":
-        index: Any = faiss.IndexIVFFlat(quantiser, dim, cells, faiss.METRIC_INNER_PRODUCT)
-    else:
-        index = faiss.IndexIVFScalarQuantizer(
-            quantiser, dim, cells, QUANTISERS[code], faiss.METRIC_INNER_PRODUCT, False
-        )
-    index.own_fields = True
-    quantiser.this.disown()
-    for rows, images in blocks:
-        _check(rows, images, dim)
-        if not index.is_trained:
-            index.train(images)
-        index.add_with_ids(images, rows)
+def blank(code: str, cells: int, sample: Float32) -> Any:
+    """An empty index whose code is trained on a sample of images; every part starts as a copy of it."""
+    index = faiss_code(code, sample.shape[1], cells)
+    if not index.is_trained:
+        index.train_encoder(len(sample), faiss.swig_ptr(np.ascontiguousarray(sample)), None)
+        index.is_trained = True
+    return index
+
+
+def populate(index: Any, blocks: Iterable[tuple[Int64, Int64, Float32]]) -> Any:
+    """Adds blocks of (row ids, cells, images) and returns the index."""
+    for rows, cells, images in blocks:
+        rows, cells = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(cells, np.int64)
+        images = np.ascontiguousarray(images, np.float32)
+        _check(rows, cells, images, index)
+        pointers = [faiss.swig_ptr(array) for array in (images, rows, cells)]
+        index.add_core(len(rows), *pointers)
     return index
 
 
 def write(index: Any, path: Path) -> None:
-    faiss.write_index(index, str(path))
+    """Leaves no partial file behind: a full disk must not look like an index."""
+    try:
+        faiss.write_index(index, str(path))
+    except RuntimeError as error:
+        path.unlink(missing_ok=True)
+        raise DataError(
+            what=f"the index cannot be written: {str(error).splitlines()[0][:200]}",
+            where=str(path),
+            fix="free some disk space and run again",
+        ) from error
 
 
 def load(path: Path, *, rows: int, dim: int) -> Any:
-    """The index in a file, refused unless it is what its manifest says."""
+    """The index in a file, memory-mapped, refused unless it is what its manifest says."""
     try:
         index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:
         raise DataError(
-            what=f"not a readable index: {str(error).splitlines()[0][:200]}",
-            where=str(path),
-            fix="run `mudg index build` again",
+            what=f"not a readable index: {str(error).splitlines()[0][:200]}", where=str(path), fix=REBUILD
         ) from error
     if index.ntotal != rows or index.d != dim:
         raise DataError(
             what=f"the index holds {index.ntotal} x {index.d}, its manifest says {rows} x {dim}",
             where=str(path),
-            fix="run `mudg index build` again",
+            fix=REBUILD,
         )
     return index
 
 
-def search(index: Any, queries: Float32, neighbors: int, probes: int) -> Hits:
-    """The `neighbors` best rows of each query, from the `probes` nearest cells."""
-    if queries.ndim != 2 or queries.shape[1] != index.d:
-        raise DataError(
-            what=f"queries of shape {queries.shape} against an index of dimension {index.d}",
-            fix="embed the queries with the model that built the index",
-        )
-    parameters = faiss.SearchParametersIVF(nprobe=min(probes, index.nlist))  # type: ignore[call-arg]
-    cosines, rows = index.search(np.ascontiguousarray(queries, np.float32), neighbors, params=parameters)
+def sizes(index: Any) -> Int64:
+    """How many vectors each cell holds."""
+    found: Int64 = get_invlist_sizes(index.invlists)  # type: ignore[no-untyped-call]
+    return np.asarray(found, dtype=np.int64)
+
+
+def read_cells(index: Any, queries: Float32, cells: Int64, neighbors: int) -> Hits:
+    """The best rows of each query among its cells; cell -1 is nothing. A spilled row may occur twice."""
+    queries = np.ascontiguousarray(queries, np.float32)
+    index.nprobe = cells.shape[1]
+    unused = np.zeros(cells.shape, np.float32)
+    cosines, rows = index.search_preassigned(queries, neighbors, cells, unused)
     return Hits(rows=np.asarray(rows, np.int64), cosines=np.asarray(cosines, np.float32))
 
 
-def recall_at_1(found: Hits, truth: Int64) -> float:
-    """Share of queries whose first hit is the exact nearest image."""
-    return float(np.mean(found.rows[:, 0] == truth))
-
-
-def _check(rows: Int64, images: Float32, dim: int) -> None:
-    if images.ndim != 2 or images.shape[1] != dim or len(rows) != len(images):
+def _check(rows: Int64, cells: Int64, images: Float32, index: Any) -> None:
+    if images.ndim != 2 or images.shape[1] != index.d or not len(rows) == len(images) == len(cells):
         raise DataError(
-            what=f"{len(rows)} row ids for images of shape {images.shape}, in an index of dimension {dim}",
+            what=f"{len(rows)} row ids and {len(cells)} cells for images of shape {images.shape}, "
+            f"in an index of dimension {index.d}",
             fix="embed the shard again with the model of this index",
         )
     if not np.isfinite(images).all():
         bad = rows[~np.isfinite(images).all(axis=1)]
         raise DataError(
             what=f"NaN or infinite embeddings in rows {bad[:10].tolist()}", fix="embed the shard again"
+        )
+    if len(cells) and (cells.min() < 0 or cells.max() >= index.nlist):
+        raise DataError(
+            what=f"cells from {cells.min()} to {cells.max()} in an index of {index.nlist}", fix=REBUILD
         )

@@ -3,28 +3,42 @@
 Both assign *images* to cells. They differ in what a cell's centroid is: the mean of the texts paired with
 the cell's images (paired), or the mean of the images themselves (plain). Text queries land near text
 means, so an index with paired centroids finds their images with far fewer probes.
+
+However the pairs are spread over shards and workers, a seed gives the same bytes. Two things make it so.
+Pairs are assigned and summed tile by tile, on a fixed grid. And what is summed lies on a grid of 2^-26, on
+which float64 sums are exact, so their order does not matter.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Protocol
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from mudg_core.errors import DataError
+from mudg_core.index.vectors import Float32, Int64, normalised
 
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+TILE = 8192  # pairs assigned at once; shards begin at multiples of it
+GRID = np.float32(2**26)  # exact in float64 for sums of up to 2^27 vectors
+DISTANCE_GRID = 2**24
+SAMPLED = 16  # every 16th pair measures the cross-modal objective: it costs a second assignment
 
 
 @dataclass(frozen=True)
 class Objectives:
-    """Eq. 3 at one iteration: mean squared distance from the centroid of its cell."""
+    """Eq. 3 at one iteration."""
 
-    kmeans: float  # of the image
-    cross_modal: float  # of the paired text
+    kmeans: float  # mean squared distance of an image from the centroid of its cell
+    cross_modal: float  # share of texts whose nearest centroid is not that of their image
     empty_cells: int
 
 
@@ -34,47 +48,154 @@ class Clustering:
     history: tuple[Objectives, ...]
 
 
-def cluster(images: Float32, targets: Float32, cells: int, iterations: int, seed: int) -> Clustering:
-    """Centroids in the space of `targets`, for cells made of `images`.
+@dataclass(frozen=True)
+class PairShard:
+    """Some of the training pairs, resident where they are worked on. Row i of both arrays is one pair."""
 
-    Row i of both arrays is one pair: `targets` are the paired texts (Algorithm 1), or the images again (plain
-    k-means). Starts from random rows of the images. An empty cell takes over half of the largest one.
-    """
-    _check(images, targets, cells)
-    random = np.random.default_rng(seed)
-    centroids = images[np.sort(random.choice(len(images), size=cells, replace=False))]
-    history = []
-    for _ in range(iterations):
-        assigned = assign(images, centroids)
-        history.append(_objectives(images, targets, centroids, assigned))
-        centroids = _update(targets, centroids, assigned)
-    return Clustering(centroids, tuple(history))
+    images: Float32
+    targets: Float32  # the paired texts (Algorithm 1), or the images again (plain k-means)
+
+    def __post_init__(self) -> None:
+        if self.images.shape != self.targets.shape:
+            raise DataError(
+                what=f"pairs do not match: {self.images.shape} images, {self.targets.shape} texts",
+                fix="sample texts and their nearest images together",
+            )
+        if not (np.isfinite(self.images).all() and np.isfinite(self.targets).all()):
+            raise DataError(what="training pairs hold NaN or infinite values", fix="embed the shard again")
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one shard adds to an iteration; adding is exact, so any order of adding gives the same bits."""
+
+    sums: Float64
+    counts: Int64
+    distance: int  # in units of 1 / DISTANCE_GRID
+    mismatched: int
+    sampled: int
+
+    def __add__(self, other: Partial) -> Partial:
+        return Partial(
+            self.sums + other.sums,
+            self.counts + other.counts,
+            self.distance + other.distance,
+            self.mismatched + other.mismatched,
+            self.sampled + other.sampled,
+        )
+
+
+class Pool(Protocol):
+    """Pair shards, wherever they are, that one iteration runs over."""
+
+    def iterate(self, centroids: Float32) -> Partial: ...
+
+
+class LocalPool:
+    """All shards in this process."""
+
+    def __init__(self, shards: Sequence[PairShard]) -> None:
+        self.shards = shards
+
+    def iterate(self, centroids: Float32) -> Partial:
+        return reduce(Partial.__add__, (partial(shard, centroids) for shard in self.shards))
+
+
+def cut(pairs: int, most: int) -> list[slice]:
+    """At most so many shards, which begin at multiples of a tile: how many does not change a result."""
+    tiles = -(-pairs // TILE)
+    ends = [min(pairs, TILE * (tiles * shard // most)) for shard in range(most + 1)]
+    return [slice(first, end) for first, end in pairwise(ends) if end > first]
+
+
+def initial(images: NDArray[np.floating], cells: int, seed: int) -> Int64:
+    """Which pairs' images the centroids start from."""
+    if cells > len(images):
+        raise DataError(
+            what=f"{cells} cells asked for, but only {len(images)} training pairs",
+            where="index.cells",
+            fix="lower index.cells or add corpus rows",
+        )
+    return np.sort(np.random.default_rng(seed).choice(len(images), size=cells, replace=False))
+
+
+def train(
+    pool: Pool,
+    start: Clustering,
+    iterations: int,
+    checkpoint: Callable[[Clustering], None] = lambda _: None,
+) -> Clustering:
+    """Goes on from `start` (random images, or a checkpoint) until `iterations` are done."""
+    state = start
+    for _ in range(len(start.history), iterations):
+        found = pool.iterate(state.centroids)
+        state = Clustering(update(state.centroids, found), (*state.history, objectives(found)))
+        checkpoint(state)
+    return state
+
+
+def cluster(images: Float32, targets: Float32, cells: int, iterations: int, seed: int) -> Clustering:
+    """All of it in this process: centroids in the space of `targets`, for cells made of `images`."""
+    pool = LocalPool([PairShard(images, targets)])
+    return train(pool, Clustering(images[initial(images, cells, seed)], ()), iterations)
+
+
+def on_grid(vectors: Float32) -> Float32:
+    """Rounded to multiples of 2^-26: a thousandth of what half precision rounds away."""
+    return np.asarray(np.rint(vectors * GRID) / GRID, dtype=np.float32)
 
 
 def assign(vectors: Float32, centroids: Float32) -> Int64:
     """The cell of each vector: its nearest centroid by cosine."""
-    _, cells = faiss.knn(vectors, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT)
-    return np.asarray(cells[:, 0], dtype=np.int64)
+    return _nearest(vectors, centroids)[1]
 
 
-def normalised(vectors: NDArray[np.floating]) -> Float32:
-    """Unit vectors; a zero vector stays zero."""
-    vectors = np.asarray(vectors, dtype=np.float32)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(norms, np.float32(1e-12)), dtype=np.float32)
+def _nearest(vectors: Float32, centroids: Float32) -> tuple[Float32, Int64]:
+    cosines, cells = faiss.knn(vectors, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT)
+    return cosines[:, 0], np.asarray(cells[:, 0], dtype=np.int64)
 
 
-def _update(targets: Float32, centroids: Float32, assigned: Int64) -> Float32:
-    """Mean of each cell's targets, normalised. Sums run in row order, so a seed gives the same bits."""
+def partial(shard: PairShard, centroids: Float32) -> Partial:
+    """Assign and sum, tile by tile."""
     cells, dim = centroids.shape
-    order = np.argsort(assigned, kind="stable")
-    counts = np.bincount(assigned, minlength=cells)
-    filled = np.flatnonzero(counts)
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])[filled]
-    sums = np.zeros((cells, dim), dtype=np.float64)
-    sums[filled] = np.add.reduceat(targets[order].astype(np.float64), starts, axis=0)
-    centroids = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centroids)
-    return _split_for_empty(normalised(centroids.astype(np.float32)), counts)
+    sums, counts = np.zeros((cells, dim)), np.zeros(cells, np.int64)
+    distance = mismatched = sampled = 0
+    for first in range(0, len(shard.images), TILE):
+        images, targets = shard.images[first : first + TILE], shard.targets[first : first + TILE]
+        cosines, assigned = _nearest(images, centroids)
+        _add_by_cell(sums, targets, assigned)
+        counts += np.bincount(assigned, minlength=cells)
+        distance += int(np.rint((2 - 2 * cosines) * DISTANCE_GRID).astype(np.int64).sum())
+        wrong = assign(targets[::SAMPLED], centroids) != assigned[::SAMPLED]
+        mismatched, sampled = mismatched + int(wrong.sum()), sampled + len(wrong)
+    return Partial(sums, counts, distance, mismatched, sampled)
+
+
+def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
+    """Adds each target to its cell's sum; only cells that occur are touched.
+
+    Inside a tile float32 will do, in the order of rows, which is the same for any cut into shards.
+    """
+    filled, column = np.unique(assigned, return_inverse=True)
+    rows = np.arange(len(targets) + 1)
+    membership = csr_matrix((np.ones(len(targets), np.float32), column, rows), (len(targets), len(filled)))
+    sums[filled] += on_grid(membership.T @ targets)
+
+
+def objectives(found: Partial) -> Objectives:
+    pairs = int(found.counts.sum())
+    return Objectives(
+        kmeans=found.distance / DISTANCE_GRID / pairs,
+        cross_modal=found.mismatched / found.sampled,
+        empty_cells=int((found.counts == 0).sum()),
+    )
+
+
+def update(centroids: Float32, found: Partial) -> Float32:
+    """Mean of each cell's targets, normalised; an empty cell takes over half of the largest one."""
+    counts = found.counts[:, None]
+    means = np.where(counts > 0, found.sums / np.maximum(counts, 1), centroids)
+    return _split_for_empty(normalised(means.astype(np.float32)), found.counts)
 
 
 def _split_for_empty(centroids: Float32, counts: Int64) -> Float32:
@@ -95,25 +216,5 @@ def _split_for_empty(centroids: Float32, counts: Int64) -> Float32:
     return normalised(centroids)
 
 
-def _objectives(images: Float32, targets: Float32, centroids: Float32, assigned: Int64) -> Objectives:
-    own = centroids[assigned]
-    return Objectives(
-        kmeans=float(np.mean(np.sum((images - own) ** 2, axis=1, dtype=np.float64))),
-        cross_modal=float(np.mean(np.sum((targets - own) ** 2, axis=1, dtype=np.float64))),
-        empty_cells=int(len(centroids) - len(np.unique(assigned))),
-    )
-
-
-def _check(images: Float32, targets: Float32, cells: int) -> None:
-    if images.shape != targets.shape:
-        raise DataError(
-            what=f"pairs do not match: {images.shape} images, {targets.shape} texts",
-            fix="sample texts and their nearest images together",
-        )
-    if cells > len(images):
-        raise DataError(
-            what=f"{cells} cells asked for, but only {len(images)} training pairs",
-            fix="lower index.cells or add corpus rows",
-        )
-    if not (np.isfinite(images).all() and np.isfinite(targets).all()):
-        raise DataError(what="training pairs hold NaN or infinite values", fix="embed the shard again")
+def as_facts(history: Sequence[Objectives]) -> list[dict[str, Any]]:
+    return [asdict(step) for step in history]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mudg_core.errors import ConflictError, DataError, GateError, MissingArtifactError
 from mudg_core.index.recall import Estimate
@@ -15,12 +16,23 @@ from mudg_core.storage import ArtifactRef, ArtifactStore, Pointer
 
 CURRENT = "index-current"
 ATTEMPTS = 5
+ONE = ("coarse", "centroids", "samples")
+MANY = ("parts", "neighbors", "embeddings")
 
 
 @dataclass(frozen=True)
 class IndexVersion:
+    """What a search needs, and what measuring and growing the index need. The first `training` shards are
+    those it was trained on."""
+
     index: ArtifactRef
+    variant: str
+    training: int
+    coarse: ArtifactRef
     centroids: ArtifactRef
+    samples: ArtifactRef
+    parts: tuple[ArtifactRef, ...]
+    neighbors: tuple[ArtifactRef, ...]
     embeddings: tuple[ArtifactRef, ...]
     shards: tuple[ArtifactRef, ...]
 
@@ -37,9 +49,15 @@ class Promotion:
 
 def load_version(store: ArtifactStore, index: ArtifactRef) -> IndexVersion:
     """The version that an index artifact belongs to."""
-    centroids, embeddings = _parents(store, index)
-    shards = [store.manifest(ref).recipe.parents["shard"] for ref in embeddings]
-    return IndexVersion(index, centroids, embeddings, tuple(s for s in shards if isinstance(s, ArtifactRef)))
+    parents, facts = _parents(store, index), store.manifest(index).facts
+    shards = [store.manifest(ref).recipe.parents["shard"] for ref in parents["embeddings"]]
+    return IndexVersion(
+        index=index,
+        variant=str(facts["variant"]),
+        training=int(str(facts["training_shards"])),
+        shards=tuple(s for s in shards if isinstance(s, ArtifactRef)),
+        **{name: parents[name] for name in (*ONE, *MANY)},
+    )
 
 
 def current_version(store: ArtifactStore) -> IndexVersion:
@@ -123,15 +141,15 @@ def _pointer(store: ArtifactStore) -> Pointer:
     return pointer
 
 
-def _parents(store: ArtifactStore, index: ArtifactRef) -> tuple[ArtifactRef, tuple[ArtifactRef, ...]]:
-    """Centroids and embeddings, which every index has and nothing else does."""
+def _parents(store: ArtifactStore, index: ArtifactRef) -> dict[str, Any]:
+    """What an index was made from, which nothing else is."""
     parents = store.manifest(index).recipe.parents
-    centroids, embeddings = parents.get("centroids"), parents.get("embeddings")
-    if not isinstance(centroids, ArtifactRef) or not isinstance(embeddings, tuple):
+    one = all(isinstance(parents.get(name), ArtifactRef) for name in ONE)
+    if not one or not all(isinstance(parents.get(name), tuple) for name in MANY):
         raise DataError(
             what=f"{index} is not an index", where=store.uri(index), fix="`mudg index list` shows what is"
         )
-    return centroids, embeddings
+    return dict(parents)
 
 
 def _earlier(now: Pointer) -> Iterator[ArtifactRef]:
@@ -147,7 +165,9 @@ def _earlier(now: Pointer) -> Iterator[ArtifactRef]:
 def _whole(store: ArtifactStore, index: ArtifactRef) -> bool:
     """Whether all manifests of a version are there and as they were; a store that fails is no answer."""
     try:
-        store.manifest(load_version(store, index).centroids)
+        version = load_version(store, index)
+        for ref in (version.coarse, *version.parts):
+            store.manifest(ref)
     except DataError:
         return False
     return True

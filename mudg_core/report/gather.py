@@ -17,6 +17,7 @@ from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
 from mudg_core.evaluate.accuracy import summarise
+from mudg_core.index.recall import Point
 from mudg_core.report.data import (
     Descriptor,
     DomainScores,
@@ -57,6 +58,7 @@ def gather(
     shards: Sequence[ArtifactRef],
     centroids: ArtifactRef,
     index: ArtifactRef,
+    recall: ArtifactRef,
 ) -> ReportData:
     reports = tuple(gather_target(store, artifacts, shards) for artifacts in targets)
     manifests = _all_manifests(store, targets, index)
@@ -66,7 +68,7 @@ def gather(
         version=__version__,
         profile=str(settings["profile"]),
         targets=reports,
-        index=gather_index(store, index, centroids, settings["index"]),
+        index=gather_index(store, index, centroids, recall),
         timings=tuple(_timings(manifests)),
         lineage=tuple(_node(manifest) for manifest in manifests),
         settings=settings,
@@ -107,17 +109,18 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
 
 
 def gather_index(
-    store: ArtifactStore, index: ArtifactRef, centroids: ArtifactRef, settings: dict[str, Any]
+    store: ArtifactStore, index: ArtifactRef, centroids: ArtifactRef, recall: ArtifactRef
 ) -> IndexReport:
     facts = store.manifest(index).facts
     history = _json_file(store, centroids, "history.json")
+    points = map(Point.from_json, _json_file(store, recall, "recall.json")["text queries"])
     return IndexReport(
         rows=int(str(facts["rows"])),
         dim=int(str(facts["dim"])),
         cells=int(str(facts["cells"])),
-        code=settings["code"],
-        method=settings["method"],
-        recall_at_1={int(probes): float(value) for probes, value in _json(facts["recall_at_1"]).items()},
+        code=str(facts["code"]),
+        method=str(facts["variant"]),
+        recall_at_1={p.probes: p.recall_at_1.value for p in points if p.mass == 1},
         objectives=tuple((step["kmeans"], step["cross_modal"]) for step in history),
     )
 

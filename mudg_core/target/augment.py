@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.index.kmeans import assign, normalised
+from mudg_core.index.kmeans import assign
+from mudg_core.index.vectors import normalised
 from mudg_core.target.spec import Target
 
 Float32 = NDArray[np.float32]

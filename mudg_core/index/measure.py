@@ -1,0 +1,37 @@
+"""Recall of an opened index over a range of costs, and the cheapest that is good enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mudg_core.index.coarse import Probing
+from mudg_core.index.recall import Point, curve
+from mudg_core.index.search import Searcher
+from mudg_core.index.vectors import Float32, Int64
+
+MASSES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
+
+
+def costs(searcher: Searcher) -> list[tuple[int, float]]:
+    """(probes, mass) worth measuring: one cell, two, four ... all; with a router also by probability."""
+    cells = searcher.coarse.cells
+    probes = [1 << power for power in range(cells.bit_length()) if 1 << power < cells] + [cells]
+    masses = MASSES if searcher.coarse.routed else ()
+    return [*((count, 1.0) for count in probes), *((cells, mass) for mass in masses)]
+
+
+def curves(
+    searcher: Searcher,
+    queries: Float32,
+    truth: Int64,
+    asked: Sequence[tuple[int, float]],
+    gain: float,
+    rerank: int,
+) -> list[Point]:
+    """A point for each cost asked for."""
+
+    def search(queries: Float32, neighbors: int, probes: int, mass: float, /) -> tuple[Int64, Int64]:
+        found = searcher.search(queries, neighbors, Probing(probes, mass, gain), rerank)
+        return found.hits.rows, found.read
+
+    return curve(search, queries, truth, asked, searcher.images)
