@@ -11,7 +11,7 @@ from benchmarks.index.peers.measure import NEAREST, Built, Float32, Ids, Params,
 
 LINKS = (16, 32)
 EF_CONSTRUCTION = 200
-EF = (10, 20, 40, 60, 80, 110, 150, 200, 300, 450)
+EF = (10, 20, 40, 60, 80, 100, 120, 140, 170, 200, 300, 450)
 
 
 def build(problem: Problem, threads: int) -> Iterator[Built]:
