@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mudg_core.errors import DataError, SettingsError
-from mudg_core.index.best import Best
-from mudg_core.index.scoring import TILE, Scorer, full_precision, tiles_within
 from mudg_core.index.vectors import usable
 
 Float16 = NDArray[np.float16]
@@ -22,6 +20,7 @@ Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
 
 BLOCK_BYTES = 128 << 20
+CHECKED = 8192  # texts looked at together
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,10 @@ def nearest(
     Products are float32, never TF32 or float16. On "cuda" the same code runs on the card's tensors; our
     tests exercise it on "cpu" only.
     """
+    # torch: here, since a run that finds everything made imports this module for `Neighbors` alone
+    from mudg_core.index.best import Best
+    from mudg_core.index.scoring import TILE, Scorer, full_precision, tiles_within
+
     _check(texts, images, rows, keep)
     order = _by_row(rows)
     tiles = min(tiles_within(block_bytes, texts.shape[1]), -(-len(images) // TILE))
@@ -127,5 +130,5 @@ def _check_vectors(name: str, vectors: Float16 | Float32) -> None:
 
 
 def _unusable(texts: Float16 | Float32) -> Int64:
-    parts = range(0, len(texts), TILE)
-    return np.flatnonzero(~np.concatenate([usable(texts[part : part + TILE]) for part in parts]))
+    parts = range(0, len(texts), CHECKED)
+    return np.flatnonzero(~np.concatenate([usable(texts[part : part + CHECKED]) for part in parts]))

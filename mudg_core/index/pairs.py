@@ -23,6 +23,7 @@ from mudg_core.index.vectors import Float16, Float32, Int64, normalised, normali
 NEIGHBORS = 10  # of each training text
 TOLERANCE = 5e-3  # of a cosine of vectors in half precision
 BLOCK = 65_536
+HELD_OUT, MOST_HELD_OUT = 0.05, 20_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Pairs:
         }
         means = load_file(folder / "centring.safetensors")
         return cls(**arrays, centring=Centring(means["image"], means["text"]))
+
+
+def held_out(texts: int) -> int:
+    """How many pairs at the end only tell the router when to stop; k-means does not see them either."""
+    return max(1, min(int(texts * HELD_OUT), MOST_HELD_OUT))
 
 
 def image_sum(shard: EmbeddingShard) -> tuple[Float64, int]:

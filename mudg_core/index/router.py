@@ -16,11 +16,11 @@ import torch
 from torch.nn.functional import log_softmax
 
 from mudg_core.index.coarse import Coarse, probabilities
+from mudg_core.index.pairs import held_out
 from mudg_core.index.vectors import Float32, Int64
 
 SCALE = 20.0  # of cosines, so that the first probabilities are neither flat nor certain
 RATE, BATCH, EPOCHS, PATIENCE = 2e-2, 512, 12, 2
-HELD_OUT, MOST_HELD_OUT = 0.05, 20_000
 BLOCK = 8192
 
 
@@ -68,12 +68,6 @@ def fit(
             break
     routed = replace(coarse, weights=best[1].numpy(), bias=best[2].numpy(), routed=True)
     return RouterFit(routed, tuple(losses))
-
-
-def held_out(texts: int) -> int:
-    """How many texts at the end of the training set only say when to stop; k-means does not see them
-    either."""
-    return max(1, min(int(texts * HELD_OUT), MOST_HELD_OUT))
 
 
 def _cosine(done: float) -> float:

@@ -8,8 +8,7 @@ import numpy as np
 
 from mudg_core.index.coarse import Centring
 from mudg_core.index.kmeans import Clustering, PairShard, cut, initial
-from mudg_core.index.pairs import Pairs
-from mudg_core.index.router import held_out
+from mudg_core.index.pairs import Pairs, held_out
 from mudg_core.index.samples import Samples
 from mudg_core.index.vectors import Float16, Float32, normalised
 

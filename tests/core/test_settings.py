@@ -18,9 +18,8 @@ def write(path: Path, tree: Any) -> Path:
     return path
 
 
-def test_defaults_are_the_papers() -> None:
-    settings = load_settings(environ={})
-    assert settings == Settings()
+def test_the_papers_profile() -> None:
+    settings = load_settings(environ={"MUDG_PROFILE": "paper"})
     assert (settings.profile, settings.dataset.label, settings.dataset.filter_reference) == (
         "paper",
         "rank",
@@ -31,11 +30,19 @@ def test_defaults_are_the_papers() -> None:
         0.2,
         0.995,
     )
-    assert (settings.index.method, settings.index.iterations, settings.augment.label_clusters) == (
+    assert (settings.index.variant, settings.index.iterations, settings.augment.label_clusters) == (
         "paired",
         10,
         16,
     )
+
+
+def test_the_default_goes_beyond_the_paper_in_the_index_alone() -> None:
+    settings = load_settings(environ={})
+    assert settings == Settings()
+    assert (settings.profile, settings.index.variant, settings.index.iterations) == ("mudg", "auto", 20)
+    paper = load_settings(environ={"MUDG_PROFILE": "paper"})
+    assert settings.model_dump(exclude={"profile", "index"}) == paper.model_dump(exclude={"profile", "index"})
 
 
 def test_author_code_profile() -> None:
@@ -46,14 +53,15 @@ def test_author_code_profile() -> None:
     assert settings.train.augmentation_limit == 8
     assert settings.train.teacher_temperature == 10.0
     others = settings.model_dump(exclude={"profile", "dataset", "train"})
-    assert others == Settings().model_dump(exclude={"profile", "dataset", "train"})
+    paper = load_settings(environ={"MUDG_PROFILE": "paper"})
+    assert others == paper.model_dump(exclude={"profile", "dataset", "train"})
 
 
 def test_a_profile_is_for_the_whole_run() -> None:
     """Replacing it would change its name and none of the values that it stands for."""
     with pytest.raises(SettingsError, match="profile"):
         load_settings(environ={}).replace({"profile": "author-code"})
-    assert load_settings(environ={}).replace({"profile": "paper"}) == Settings()
+    assert load_settings(environ={}).replace({"profile": "mudg"}) == Settings()
 
 
 def test_each_source_wins_over_those_before(tmp_path: Path) -> None:
@@ -114,7 +122,14 @@ def test_f59_a_later_source_does_not_hide_a_mistake(tmp_path: Path) -> None:
     [
         ("index", "cells", 0),
         ("index", "cells", "many"),
-        ("index", "method", "magic"),
+        ("index", "variant", "magic"),
+        ("index", "code", "sq5"),
+        ("index", "code", "pq0"),
+        ("index", "code", "flat\n"),
+        ("index", "code", "pq8; rm"),
+        ("index", "pairs", "some"),
+        ("index", "mass", 0),
+        ("index", "retrain_growth", 1.0),
         ("index", "seed", -1),
         ("index", "seed", 2**31),
         ("train", "ema", 1.0),
@@ -134,6 +149,11 @@ def test_f59_out_of_range(area: str, key: str, value: Any) -> None:
     with pytest.raises(SettingsError, match=rf"{area}\.{key}") as caught:
         load_settings(overrides={area: {key: value}}, environ={})
     assert str(value) in caught.value.what
+
+
+@pytest.mark.parametrize("code", ["flat", "fp16", "sq8", "sq6", "sq4", "pq64"])
+def test_fine_codes_are_names_with_a_pattern(code: str) -> None:
+    assert load_settings(overrides={"index": {"code": code}}, environ={}).index.code == code
 
 
 @pytest.mark.parametrize("profile", ["papr", ["paper"], None, {"a": 1}])

@@ -19,7 +19,16 @@ runner = CliRunner()
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["demo"], ["index", "build"], ["target", "run"], ["search"], ["show"], ["settings"], ["plan"]],
+    [
+        [],
+        ["demo"],
+        *(["index", name] for name in ("build", "list", "promote", "rollback", "recall", "tune", "remove")),
+        ["target", "run"],
+        ["search"],
+        ["show"],
+        ["settings"],
+        ["plan"],
+    ],
 )
 def test_help_teaches(command: list[str]) -> None:
     shown = runner.invoke(app, [*command, "--help"])
@@ -38,7 +47,7 @@ def test_settings_are_listed_and_changed(tmp_path: Path) -> None:
     tree = yaml.safe_load(shown.stdout)
     assert (tree["index"]["cells"], tree["index"]["probes"]) == (7, 3)
     as_json = json.loads(runner.invoke(app, ["settings", "--json"]).stdout)
-    assert as_json["profile"] == "paper"
+    assert as_json["profile"] == "mudg"
 
 
 @pytest.mark.parametrize("change", ["index.cels=3", "index.cells=0", "index.cells", "nothing=1"])
@@ -56,6 +65,6 @@ def test_search_refuses_what_is_no_query(text: str) -> None:
 def test_commands_leave_what_is_slow_to_load_to_the_stages() -> None:
     """A run that finds everything made computes nothing; torch alone would be most of its time."""
     slow = "{'torch', 'open_clip', 'sklearn'}"
-    code = f"import flows.cli.runs, sys; print(sorted({slow} & sys.modules.keys()))"
+    code = f"import flows.cli.runs, flows.cli.index, sys; print(sorted({slow} & sys.modules.keys()))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"

@@ -13,7 +13,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerErro
 from prefect.client.schemas.objects import State
 from prefect.states import exception_to_failed_state
 
-import tasks.index
+import tasks.coarse
 from mudg_core.errors import CredentialsError, DataError, OrchestrationError, StorageError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
@@ -99,15 +99,15 @@ def test_f54_key_depends_on_what_matters_and_on_nothing_else(settings: Settings)
 
 def test_artifacts_become_parents_in_order(settings: Settings) -> None:
     other = PARENT.model_copy(update={"digest": "d" * 64})
-    recipe = tasks.index.find_pairs.recipe(settings, {"embeddings": [PARENT, other]})
+    recipe = tasks.coarse.draw_samples.recipe(settings, {"embeddings": [PARENT, other]})
     assert recipe.all_parents() == (PARENT, other)
-    swapped = tasks.index.find_pairs.recipe(settings, {"embeddings": [other, PARENT]})
+    swapped = tasks.coarse.draw_samples.recipe(settings, {"embeddings": [other, PARENT]})
     assert swapped.key != recipe.key
 
 
 def test_every_setting_that_a_stage_names_exists(settings: Settings) -> None:
     stages = [value for name in _task_modules() for value in vars(name).values() if isinstance(value, Stage)]
-    assert len(stages) >= 12
+    assert len(stages) >= 20
     for found in stages:
         found.recipe(settings, {})
 
@@ -116,11 +116,13 @@ def _task_modules() -> list[object]:
     import tasks.corpus
     import tasks.dataset
     import tasks.embed
+    import tasks.index
     import tasks.report
     import tasks.target
     import tasks.train
 
-    return [tasks.corpus, tasks.dataset, tasks.embed, tasks.index, tasks.report, tasks.target, tasks.train]
+    index = [tasks.corpus, tasks.embed, tasks.coarse, tasks.index]
+    return [*index, tasks.dataset, tasks.report, tasks.target, tasks.train]
 
 
 @pytest.mark.parametrize(
