@@ -1,7 +1,8 @@
 """Whether new shards still look like what the centroids were trained on.
 
 New shards are added to an index without training again, so its cells slowly stop fitting. The two objectives
-of Eq. 3 notice: how far images lie from the centroids of their cells, and how far the paired texts do.
+of Eq. 3 notice: how far images lie from the centroids of their cells, and how many texts have another nearest
+centroid than their images.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ class Drift:
 
     def __str__(self) -> str:
         """The verdict with its reasons, in one sentence."""
+        far = _change(self.kmeans, "farther", "nearer", "as far")
+        many = _change(self.cross_modal, "more", "fewer", "as many")
         changes = (
-            f"images lie {_change(self.kmeans)} from their centroids (L_kmeans) and "
-            f"texts {_change(self.cross_modal)} (L_cross-modal)"
+            f"images lie {far} from their centroids (L_kmeans) and "
+            f"{many} texts miss the cell of their image (L_cross-modal)"
         )
         allowed = f"the {100 * self.tolerance:g} % allowed"
         verdict = (
@@ -43,7 +46,8 @@ def drift(training: tuple[float, float], new: tuple[float, float], *, tolerance:
     """Compares (L_kmeans, L_cross-modal) of new shards with those at the end of training."""
     if not all(math.isfinite(value) and value >= 0 for value in (*training, *new)):
         raise DataError(
-            what=f"objectives that are no squared distances: {training} in training, {new} on new shards",
+            what=f"objectives that are neither distances nor shares of texts: {training} in training, "
+            f"{new} on new shards",
             fix="embed the new shards again, or train again",
         )
     kmeans, cross_modal = (_ratio(now, then) for now, then in zip(new, training, strict=True))
@@ -57,9 +61,9 @@ def _ratio(now: float, then: float) -> float:
     return now / then
 
 
-def _change(ratio: float) -> str:
+def _change(ratio: float, more: str, less: str, same: str) -> str:
     if math.isinf(ratio):
-        return "infinitely farther"
+        return f"infinitely {more}"
     if abs(ratio - 1) < 0.0005:
-        return "as far"
-    return f"{100 * abs(ratio - 1):.1f} % {'farther' if ratio > 1 else 'nearer'}"
+        return same
+    return f"{100 * abs(ratio - 1):.1f} % {more if ratio > 1 else less}"

@@ -188,10 +188,10 @@ def index_view(index: IndexReport | None) -> IndexView | None:
     recall = charts.recall(index.recall_at_1) if index.recall_at_1 else Markup()
     curves = [Markup(), Markup()]
     if index.objectives:
-        names = (("k-means objective", "arm-zero_shot"), ("Cross-modal loss", "arm-mudg"))
+        kmeans, cross_modal = zip(*index.objectives, strict=True)
         curves = [
-            charts.objective([step[which] for step in index.objectives], f"{title} by iteration", class_)
-            for which, (title, class_) in enumerate(names)
+            charts.objective(kmeans, "k-means objective by iteration", "arm-zero_shot"),
+            charts.objective(cross_modal, "Cross-modal loss by iteration", "arm-mudg", percent=True),
         ]
     return IndexView(index, figures, recall, *curves)
 

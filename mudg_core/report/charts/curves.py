@@ -49,16 +49,20 @@ def recall_curves(measured: Mapping[str, Sequence[Measured]]) -> str:
 
 
 def objective_curves(kmeans: Sequence[float], cross_modal: Sequence[float]) -> str:
-    """Both objectives of Eq. 3 by iteration, side by side: their scales differ."""
+    """Both objectives of Eq. 3 by iteration, side by side: one is a distance, the other a share."""
+    plots = [
+        ("L_kmeans, mean squared distance", by_iteration(kmeans, "L_kmeans", "tone-0")),
+        ("L_cross-modal, texts in a wrong cell", by_iteration(cross_modal, "L_cross-modal", "tone-1", True)),
+    ]
     panels = []
-    for place, (name, values) in enumerate(
-        [("L_kmeans: images", kmeans), ("L_cross-modal: paired texts", cross_modal)]
-    ):
-        plot = by_iteration(values, name, f"tone-{place}")
-        label = text(16, -4, f"{name}, mean squared distance", "name")
+    for place, (name, plot) in enumerate(plots):
+        label = text(16, -4, name, "name")
         left = place * (WIDTH - HALF)
         panels.append(group([label, *plot.parts()], transform=f"translate({left:.0f} {HEAD + 22:.0f})"))
-    about = "Squared distance to the centroid of the cell by iteration; lower is better, scales differ"
+    about = (
+        "By iteration: squared distance of images from the centroid of their cell, and share of texts whose "
+        "nearest centroid is not that of their nearest image; lower is better"
+    )
     return picture("Training the cells", about, WIDTH, HEAD + 22 + HEIGHT, *panels)
 
 

@@ -118,13 +118,16 @@ def _doubling(marks: Sequence[tuple[float, str]]) -> bool:
     return all(b[0] == 2 * a[0] for a, b in pairwise(marks))
 
 
-def objective(values: Sequence[float], title: str, class_: str) -> Markup:
+def objective(values: Sequence[float], title: str, class_: str, percent: bool = False) -> Markup:
     """One objective of k-means by iteration; two of them stand side by side, as their scales differ."""
-    return by_iteration(values, title, class_).draw()
+    return by_iteration(values, title, class_, percent).draw()
 
 
-def by_iteration(values: Sequence[float], title: str, class_: str) -> Plot:
-    return _by_step([Series(_finite(values), class_, dots=len(values) <= 30)], title, "iteration", HALF)
+def by_iteration(values: Sequence[float], title: str, class_: str, percent: bool = False) -> Plot:
+    """A share in 0..1 is shown as a percentage."""
+    points = [(x, 100 * y if percent else y) for x, y in _finite(values)]
+    line = Series(points, class_, dots=len(values) <= 30)
+    return _by_step([line], title, "iteration", HALF, " %" if percent else "")
 
 
 def training(losses: Sequence[Sequence[float]]) -> Markup:
@@ -135,7 +138,7 @@ def training(losses: Sequence[Sequence[float]]) -> Markup:
     return _by_step([*raw, *bold], f"Training loss, {count(len(curves), 'seed')}", "step", WIDTH).draw()
 
 
-def _by_step(series: Sequence[Series], title: str, x_name: str, width: float) -> Plot:
+def _by_step(series: Sequence[Series], title: str, x_name: str, width: float, unit: str = "") -> Plot:
     points = [point for one in series for point in one.points] or [(0.0, 0.0)]
     values = [y for _, y in points]
     marks = [v for v in ticks(0, max(x for x, _ in points), 6) if v == int(v)]
@@ -147,7 +150,7 @@ def _by_step(series: Sequence[Series], title: str, x_name: str, width: float) ->
         [(v, f"{v:,.0f}") for v in marks],
         x_name,
         levels,
-        lambda value: number(value, digits),
+        lambda value: number(value, digits) + unit,
         width,
     )
 

@@ -40,7 +40,7 @@ def test_the_threshold_is_a_parameter() -> None:
 
 def test_the_verdict_is_one_sentence_with_its_numbers() -> None:
     words = str(drift((1.0, 2.0), (1.25, 1.9)))
-    assert "25.0 % farther" in words and "5.0 % nearer" in words and "beyond the 10 % allowed" in words
+    assert "25.0 % farther" in words and "5.0 % fewer texts" in words and "beyond the 10 % allowed" in words
     assert words.endswith("train again.") and words.count(". ") == 0
 
 
@@ -53,5 +53,5 @@ def test_a_perfect_training_fit() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1])
 def test_what_is_no_distance_is_refused(bad: float) -> None:
     for pair in [((bad, 1.0), (1.0, 1.0)), ((1.0, 1.0), (1.0, bad))]:
-        with pytest.raises(DataError, match="squared distances"):
+        with pytest.raises(DataError, match="neither distances nor shares"):
             drift(*pair)

@@ -36,7 +36,7 @@ def lines(svg: str, kind: str) -> list[list[tuple[float, float]]]:
 
 
 def test_the_files_stand_alone() -> None:
-    for svg in (BOTH, objective_curves([1.0, 0.5], [2.0, 1.0])):
+    for svg in (BOTH, objective_curves([1.0, 0.5], [0.2, 0.1])):
         assert svg.startswith("<?xml")
         root = ElementTree.fromstring(svg)
         assert root.tag == f"{SVG}svg" and root.get("role") == "img" and root.get("aria-label")
@@ -88,10 +88,13 @@ def test_no_clock_enters_the_file() -> None:
 
 
 def test_objectives_have_a_panel_each_with_its_unit() -> None:
-    svg = objective_curves([1.3, 1.1, 1.05], [1.5, 0.8, 0.7])
+    svg = objective_curves([1.3, 1.1, 1.05], [0.5, 0.25, 0.2])
     shown = words(svg)
     assert any("L_kmeans" in text and "squared distance" in text for text in shown)
-    assert any("L_cross-modal" in text and "squared distance" in text for text in shown)
+    assert any("L_cross-modal" in text and "texts in a wrong cell" in text for text in shown)
+    assert "50 %" in shown and "0.5" not in shown, "a share is shown as a percentage"
+    tips = [node.text for node in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+    assert "25 %" in tips
     assert shown.count("iteration") == 2
     assert [len(line) for line in lines(svg, "line tone-")] == [3, 3]
 
