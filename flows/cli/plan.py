@@ -174,7 +174,8 @@ def _index_line(work: Workload) -> str:
     return (
         f"The index by fine code: {sizes}.\n"
         f"Each iteration of training sends every worker {units.size(sent.centroids_out)} of centroids "
-        f"and gets {units.size(sent.sums_back)} of sums back."
+        f"and gets {units.size(sent.sums_back)} of sums back\n"
+        f"(float64, in which they are exact; {units.size(sent.sums_in_single)} in single precision)."
     )
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mudg_core.index.codes import SCALAR_BITS, vector_bytes
+from mudg_core.index.pairs import NEIGHBORS
+from mudg_core.index.variants import CENTROIDS
 from mudg_core.plan import target_stages
 from mudg_core.plan.cost import FLOAT, HALF, Cost, product
 from mudg_core.plan.workload import Workload
 
 ROW_ID = 8
 COUNT = 8
+DOUBLE = 8
 PQ_CENTROIDS = 256
 
 
@@ -41,9 +44,12 @@ def embed(work: Workload) -> Cost:
 
 
 def pair(work: Workload) -> Cost:
-    """q(p), exactly: every training text against every image searched, which stream by shard by shard."""
+    """q(p), exactly: every training text against every image searched, which stream by shard by shard. What
+    each shard has to offer a text is kept (a new shard then costs no other one a search), and in the end its
+    nearest images over all, with as many images at random."""
     flop, moved = product(work.pairs, work.pair_images, work.dim)
-    found = work.pairs * (HALF * work.dim + ROW_ID)
+    each, shards = ROW_ID + FLOAT, -(-work.pair_images // work.block)
+    found = work.pairs * (shards * (NEIGHBORS + 1) * each + NEIGHBORS * each + 2 * HALF * work.dim)
     return Cost(
         "pair",
         flop=flop,
@@ -62,16 +68,24 @@ class Exchange:
     centroids_out: int
     sums_back: int
 
+    @property
+    def sums_in_single(self) -> int:
+        """What would come back in single precision: half of each value, but whole counts."""
+        return self.sums_back - self.centroids_out
+
 
 def exchange(work: Workload) -> Exchange:
-    """Sums of texts are as large as centroids; with each comes how many texts it is of."""
-    centroids = FLOAT * work.cells * work.dim
-    return Exchange(centroids, centroids + COUNT * work.cells)
+    """Sums come back as float64, in which they are exact: however texts are spread over workers, the result
+    is the same. With each comes how many texts it is of."""
+    values = work.cells * work.dim
+    return Exchange(FLOAT * values, DOUBLE * values + COUNT * work.cells)
 
 
 def train(work: Workload) -> Cost:
-    """Iterations over pairs that stay in memory, spread over the workers: both sides of each as float32."""
-    iterations, sent = work.settings.index.iterations, exchange(work)
+    """Iterations over pairs that stay in memory, spread over the workers: both sides of each as float32.
+    Where variants are compared, each kind of centroids is trained once."""
+    kinds, sent = len(CENTROIDS) if work.settings.index.variant == "auto" else 1, exchange(work)
+    iterations = kinds * work.settings.index.iterations
     flop, moved = product(work.pairs, work.cells, work.dim)
     sums = FLOAT * work.pairs * work.dim  # each text is added to its cell's sum
     traffic = work.workers * (sent.centroids_out + sent.sums_back)
@@ -79,17 +93,24 @@ def train(work: Workload) -> Cost:
         "train",
         flop=iterations * flop,
         moved=iterations * (moved + sums + traffic),
-        read=work.pairs * (2 * HALF * work.dim + ROW_ID),
-        written=sent.centroids_out,
+        read=kinds * work.pairs * (2 * HALF * work.dim + ROW_ID),
+        written=kinds * sent.centroids_out,
         memory=2 * FLOAT * work.pairs * work.dim + traffic,
-        stored=sent.centroids_out,
+        stored=kinds * sent.centroids_out,
     )
 
 
 def index_bytes(work: Workload, code: str) -> int:
-    """The index on disk: a code and an id for each row, the centroids, and a product quantiser's codebook."""
+    """The index on disk: a code and an id for each row (and for each second home that it may get), the
+    centroids, and a product quantiser's codebook."""
+    return _part_bytes(work, code, work.rows) + FLOAT * work.cells * work.dim
+
+
+def _part_bytes(work: Workload, code: str, rows: int) -> int:
+    index = work.settings.index
+    spilled = int(index.spill * rows) if index.variant in ("auto", "spilled") else 0
     codebook = 0 if code in SCALAR_BITS else FLOAT * PQ_CENTROIDS * work.dim
-    return work.rows * vector_bytes(code, work.dim) + FLOAT * work.cells * work.dim + codebook
+    return (rows + spilled) * vector_bytes(code, work.dim) + codebook
 
 
 def index_sizes(work: Workload) -> dict[str, int]:
@@ -100,15 +121,17 @@ def index_sizes(work: Workload) -> dict[str, int]:
 
 
 def populate(work: Workload) -> Cost:
-    """Every image to its nearest centroid. The index is built in memory, whole, and written at the end."""
+    """Every image to its nearest centroid, then into the index: one part in the memory of each worker at a
+    time, so memory does not grow with the corpus."""
     flop, moved = product(work.rows, work.cells, work.dim)
-    index = index_bytes(work, work.settings.index.code)
+    code, rows = work.settings.index.code, min(work.rows, work.settings.index.rows_per_part)
+    index, busy = index_bytes(work, code), min(work.workers, -(-work.rows // rows))
     return Cost(
         "populate",
         flop=flop,
         moved=moved + index,
         read=HALF * work.rows * work.dim,
         written=index,
-        memory=index + FLOAT * work.block * work.dim,
+        memory=busy * (_part_bytes(work, code, rows) + FLOAT * work.dim * (work.cells + work.block)),
         stored=index,
     )

@@ -11,7 +11,7 @@ from mudg_core.settings import Settings
 PAPER: dict[str, Any] = {
     "corpus": {"rows": 2_170_000_000, "rows_per_shard": 1_000_000, "image_size": 224},
     "encode": {"model": "ViT-L-14/openai"},
-    "index": {"cells": 131_072, "code": "sq4"},
+    "index": {"cells": 131_072, "code": "sq4", "variant": "paired", "iterations": 10},
     "dataset": {"per_class": 96},
     "train": {"model": "ViT-L-14/openai", "iterations": 300, "batch_size": 64},
 }
@@ -22,10 +22,17 @@ def paper() -> Workload:
 
 
 def small(**areas: dict[str, Any]) -> Workload:
-    """1000 rows of the demo model's 128 dimensions, in 10 cells, trained on 100 texts."""
+    """1000 rows of the demo model's 128 dimensions, in 10 cells, trained on 100 texts; parts of 200 rows."""
     tree: dict[str, Any] = {
         "corpus": {"rows": 1000, "rows_per_shard": 100},
-        "index": {"cells": 10, "training_texts": 100, "iterations": 3, "probes": 2},
+        "index": {
+            "variant": "paired",
+            "cells": 10,
+            "training_texts": 100,
+            "iterations": 3,
+            "rows_per_part": 200,
+            "probes": 2,
+        },
     }
     for area, values in areas.items():
         tree[area] = tree.get(area, {}) | values

@@ -30,8 +30,9 @@ def test_the_papers_index_is_851_gb() -> None:
 
 
 def test_exchange_of_an_iteration() -> None:
-    """131072 x 768 floats; the sums come with 131072 counts of 8 B."""
-    assert (exchange(paper()).centroids_out, exchange(paper()).sums_back) == (402_653_184, 403_701_760)
+    """131072 x 768 floats; the sums are as many doubles, and come with 131072 counts of 8 B."""
+    assert (exchange(paper()).centroids_out, exchange(paper()).sums_back) == (402_653_184, 806_354_944)
+    assert exchange(paper()).sums_in_single == 403_701_760
 
 
 def test_embedding_the_papers_corpus() -> None:
@@ -47,7 +48,7 @@ def test_pair_by_hand() -> None:
     assert made.flop == 2 * 100 * 1000 * 128
     assert made.moved == 4 * (100 * 128 + 1000 * 128 + 2 * 100 * 1000)
     assert made.read == 2 * 128 * (100 + 1000)
-    assert made.stored == 100 * (2 * 128 + 8)
+    assert made.stored == 100 * (10 * 11 * 12 + 10 * 12 + 2 * 2 * 128)  # ten shards; a row and a cosine: 12 B
     assert made.memory == 4 * 128 * (100 + 100)  # texts and one shard
 
 
@@ -61,7 +62,7 @@ def test_train_by_hand() -> None:
     """Three iterations of 100 pairs against 10 cells, two workers."""
     made = train(small())
     assert made.flop == 3 * 2 * 100 * 10 * 128
-    sent = 4 * 10 * 128 + (4 * 10 * 128 + 8 * 10)
+    sent = 4 * 10 * 128 + (8 * 10 * 128 + 8 * 10)
     products = 4 * (100 * 128 + 10 * 128 + 2 * 100 * 10)
     assert made.moved == 3 * (products + 4 * 100 * 128 + 2 * sent)
     assert made.memory == 2 * 4 * 100 * 128 + 2 * sent
@@ -69,21 +70,34 @@ def test_train_by_hand() -> None:
 
 
 def test_memory_is_set_by_settings_and_not_by_the_corpus() -> None:
-    """But for the index itself, which is built in memory."""
     few, many = small(), small(corpus={"rows": 100_000})
     assert embed(many).memory == embed(few).memory
     assert pair(many).memory == pair(few).memory
     assert train(many).memory == train(few).memory
-    assert populate(many).memory - populate(few).memory == 99_000 * (4 * 128 + 8)
+    assert populate(many).memory == populate(few).memory
+
+
+def test_populate_holds_a_part_and_the_centroids_in_each_worker() -> None:
+    one = 200 * (4 * 128 + 8) + 4 * 128 * (10 + 100)
+    assert populate(small()).memory == 2 * one
+    assert populate(small(index={"rows_per_part": 1000})).memory == one + 800 * (4 * 128 + 8)  # a single part
+
+
+def test_comparing_variants_trains_each_kind_of_centroids_and_may_spill() -> None:
+    one, all_ = small(), small(index={"variant": "auto"})
+    assert train(all_).flop == 3 * train(one).flop
+    assert train(all_).memory == train(one).memory
+    assert populate(all_).stored - populate(one).stored == 100 * (4 * 128 + 8)  # a tenth of the rows
 
 
 @pytest.mark.parametrize("code", ["flat", "fp16", "sq8", "sq4"])
 def test_a_real_index_is_as_large_as_planned(code: str, tmp_path: Path) -> None:
     work = small(index={"code": code})
-    images = sphere(1000, 128)
-    index = ivf.populate(sphere(10, 128, seed=1), [(np.arange(1000), images)], code)
+    images, rows = sphere(1000, 128), np.arange(1000)
+    index = ivf.populate(ivf.blank(code, 10, images), [(rows, rows % 10, images)])
     ivf.write(index, tmp_path / "index.faiss")
-    overhead = (tmp_path / "index.faiss").stat().st_size - index_bytes(work, code)
+    centroids = 4 * 10 * 128  # are a file of their own
+    overhead = (tmp_path / "index.faiss").stat().st_size - index_bytes(work, code) + centroids
     assert 0 <= overhead < 2_000  # headers, list lengths, a scalar quantiser's ranges
 
 
