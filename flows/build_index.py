@@ -12,7 +12,14 @@ from flows.session import dask_runner
 from mudg_core.errors import MissingArtifactError
 from mudg_core.index.recall import Point
 from mudg_core.index.variants import CENTROIDS, VARIANTS
-from mudg_core.index.version import IndexVersion, current_version, gate, load_version, promote
+from mudg_core.index.version import (
+    IndexVersion,
+    current_version,
+    gate,
+    is_withdrawn,
+    load_version,
+    promote,
+)
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from tasks import coarse as level
@@ -24,11 +31,12 @@ from tasks.run import Run, StageRecord
 
 @dataclass(frozen=True)
 class IndexBuild:
-    """An index version, its recall, and what this run did for it."""
+    """An index version, its recall, and what this run did for it. `note`: why it did not become current."""
 
     version: IndexVersion
     recall: ArtifactRef
     records: list[StageRecord]
+    note: str = ""
 
 
 @flow(
@@ -47,9 +55,11 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
     learned = train(run, embeddings, training)
     index = populate(run, embeddings, training, learned, sorted(set(removed) | set(already_removed(run))))
     recall = tasks.measure_recall(run, index=index)
-    check(run, index, Point.from_json(run.store.manifest(recall).facts["configured"]))  # type: ignore[arg-type]
-    promote(run.store, index)
-    return IndexBuild(load_version(run.store, index), recall, run.records)
+    note = "" if removed else withdrawn(run, index)  # whoever removes rows has asked for this version
+    if not note:
+        check(run, index, Point.from_json(run.store.manifest(recall).facts["configured"]))  # type: ignore[arg-type]
+        promote(run.store, index)
+    return IndexBuild(load_version(run.store, index), recall, run.records, note)
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,7 @@ class Learned:
     neighbors: list[ArtifactRef]
     pairs: ArtifactRef
     centroids: ArtifactRef
+    cells: list[ArtifactRef]  # of the shards that it was trained on
     coarse: ArtifactRef
     choice: ArtifactRef | None
 
@@ -83,7 +94,8 @@ def train(run: Run, embeddings: list[ArtifactRef], shards: int) -> Learned:
         tried = {"variants": list(wanted), "coarse": [coarse[name] for name in wanted], **by_variant}
         choice = level.choose(run, samples=samples, neighbors=neighbors[some], **tried)
         chosen = str(run.store.manifest(choice).facts["variant"])
-    return Learned(chosen, samples, neighbors, pairs, centroids[base(chosen)], coarse[chosen], choice)
+    own = centroids[base(chosen)], cells[base(chosen)]
+    return Learned(chosen, samples, neighbors, pairs, *own, coarse[chosen], choice)
 
 
 def find_neighbors(
@@ -135,6 +147,8 @@ def train_routers(
 
 
 def assign(run: Run, centroids: ArtifactRef, embeddings: list[ArtifactRef]) -> list[ArtifactRef]:
+    if not embeddings:
+        return []
     jobs = [{"centroids": centroids, "embedding": ref} for ref in embeddings]
     return level.assign_cells.map(run, jobs, per_task=run.settings.compute.shards_per_task)
 
@@ -143,7 +157,7 @@ def populate(
     run: Run, embeddings: list[ArtifactRef], training: int, learned: Learned, removed: list[int]
 ) -> ArtifactRef:
     """All parts, and the version that names them. Only parts with new shards or removed rows are made."""
-    cells = assign(run, learned.centroids, embeddings)
+    cells = learned.cells + assign(run, learned.centroids, embeddings[training:])
     code = tasks.train_code(run, pairs=learned.pairs)
     spilled = {"router": learned.coarse, "pairs": learned.pairs} if learned.variant == "spilled" else {}
     jobs: list[dict[str, Any]] = []
@@ -174,6 +188,17 @@ def populate(
 def check(run: Run, index: ArtifactRef, point: Point) -> None:
     """The gate: recall of held-out captions at the configured cost."""
     gate(point.recall_at_1, run.settings.index.required_recall, cost=point.cost(), index=index)
+
+
+def withdrawn(run: Run, index: ArtifactRef) -> str:
+    """Why a build leaves the current version as it is: somebody went back from the one that it has made, and
+    a schedule must not undo that. Empty if nobody has."""
+    if not is_withdrawn(run.store, index):
+        return ""
+    return (
+        f"{index} was rolled back from, so it was not promoted again: the current version stays. "
+        f"`mudg index promote {index}` promotes it all the same"
+    )
 
 
 def training_shards(run: Run, embeddings: list[ArtifactRef], retrain: bool) -> int:

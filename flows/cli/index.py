@@ -59,7 +59,7 @@ def described(store: ArtifactStore, built: IndexBuild) -> Json:
     curve = json.loads(store.file(built.recall, "recall.json").read_text())
     result: Json = {"index": str(version.index), **store.manifest(version.index).facts, "tried": tried}
     plots = {name: str(store.file(built.recall, f"{name}.svg")) for name in ("recall", "objectives")}
-    return result | {"recall": curve, "plots": plots}
+    return result | {"recall": curve, "plots": plots, "note": built.note}
 
 
 def _build_text(result: Json) -> str:
@@ -75,6 +75,8 @@ def _build_text(result: Json) -> str:
     parts.append(_table([Point.from_json(point) for point in result["recall"]["text queries"]]))
     if drift := result["drift"]:
         parts.append(drift["words"])
+    if result["note"]:
+        parts.append(result["note"])
     parts.append(
         f"plot: {result['plots']['recall']}\n{result['computed']} computed, {result['cached']} cached"
     )

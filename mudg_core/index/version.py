@@ -109,6 +109,11 @@ def history(store: ArtifactStore) -> list[Promotion]:
     return [Promotion(now.ref, now.moved, current=True), *past]
 
 
+def is_withdrawn(store: ArtifactStore, index: ArtifactRef) -> bool:
+    """Whether the last that is remembered of a version is that somebody went back from it."""
+    return next((past.withdrawn for past in history(store) if past.ref == index), False)
+
+
 def gate(
     recall: Estimate,
     required: float,
