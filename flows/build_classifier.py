@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from prefect import flow
 
 from flows.session import dask_runner
+from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
+from mudg_core.index.opened import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
@@ -82,6 +84,7 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     settings = settings.replace(target.settings, where=f"settings of target {target.name}")
     run = Run(settings.replace({"evaluate": {"source": target.evaluation}}), part=target.name)
     version = current_version(run.store)
+    check_model(run.store, version, weights_digest(settings.encode.model))
     started = start(run, target, version)
     baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, f"{target.name}, nearest neighbours")
     plain = start(baseline, target, version) if target.evaluation else None

@@ -10,7 +10,7 @@ import numpy as np
 
 from mudg_core.index import ivf, measure
 from mudg_core.index.drift import drift
-from mudg_core.index.opened import PART, REMOVED, open_coarse, open_searcher, truth_of
+from mudg_core.index.opened import PART, REMOVED, open_coarse, open_searcher, own_rows, truth_of
 from mudg_core.index.pairs import NEIGHBORS, Pairs
 from mudg_core.index.part import CellsOfShard, Votes, blocks, plan_part
 from mudg_core.index.vectors import normalised
@@ -130,7 +130,7 @@ def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
     points = {}
     for name, kind in (("text queries", "report"), ("image queries", "images")):
         truth = truth_of(near, samples, kind, removed)
-        how = settings.gain, settings.rerank
+        how = settings.gain, settings.rerank, own_rows(samples, kind)
         points[name] = measure.curves(searcher, samples.of(kind), truth, asked, *how)
     (work.scratch / "recall.json").write_text(
         json.dumps({name: [point.to_json() for point in found] for name, found in points.items()}, indent=1)

@@ -14,7 +14,7 @@ from flows.results import counts
 from flows.session import call
 from mudg_core.errors import InputError
 from mudg_core.index import measure
-from mudg_core.index.opened import open_searcher, truth_of
+from mudg_core.index.opened import open_searcher, own_rows, truth_of
 from mudg_core.index.recall import At, Point, cheapest, share
 from mudg_core.index.samples import Samples
 from mudg_core.index.version import current_version, history, load_version, promote, rollback
@@ -105,13 +105,32 @@ def run_promote(name: str, force: bool, as_json: bool, file: Path | None, change
     if not force:
         point = _curve(store, settings, index, "report", [(settings.index.probes, settings.index.mass)])[0]
         check(Run(settings), index, point)
+    left_out = _left_out(store)
     promote(store, index)
-    show({"current": str(index)}, f"current: {index}", as_json)
+    _show_current(store, index, left_out, as_json)
 
 
 def run_rollback(as_json: bool, settings: Settings) -> None:
-    ref = rollback(ArtifactStore(settings.storage))
-    show({"current": str(ref)}, f"current: {ref}", as_json)
+    store = ArtifactStore(settings.storage)
+    left_out = _left_out(store)
+    _show_current(store, rollback(store), left_out, as_json)
+
+
+def _left_out(store: ArtifactStore) -> set[int]:
+    """Rows that the current version leaves out on request."""
+    found = history(store)
+    return set(removed_from(store, found[0].ref)) if found else set()
+
+
+def _show_current(store: ArtifactStore, index: ArtifactRef, left_out: set[int], as_json: bool) -> None:
+    """An older version may hold rows that were removed since, for a reason: nobody may miss that."""
+    back = sorted(left_out - set(removed_from(store, index)))
+    note = ""
+    if back:
+        some = " ".join(str(row) for row in back[:20]) + (" …" if len(back) > 20 else "")
+        note = f"{len(back)} removed rows are in this version again; `mudg index remove {some}` removes them"
+    text = f"current: {index}" + (f"\n{note}" if note else "")
+    show({"current": str(index), "note": note}, text, as_json)
 
 
 def run_recall(name: str | None, save: Path | None, as_json: bool, settings: Settings) -> None:
@@ -154,7 +173,7 @@ def _curve(
     version = load_version(store, index)
     searcher, samples = open_searcher(store, version), Samples.read(store.folder(version.samples))
     truth = truth_of(merged_neighbors(store, version.neighbors), samples, kind, removed_from(store, index))
-    how = settings.index.gain, settings.index.rerank
+    how = settings.index.gain, settings.index.rerank, own_rows(samples, kind)
     return measure.curves(searcher, samples.of(kind), truth, asked or measure.costs(searcher), *how)
 
 

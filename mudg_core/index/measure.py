@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mudg_core.index.coarse import Probing
 from mudg_core.index.recall import Point, curve
 from mudg_core.index.search import Searcher
@@ -27,11 +29,25 @@ def curves(
     asked: Sequence[tuple[int, float]],
     gain: float,
     rerank: int,
+    own: Int64 | None = None,
 ) -> list[Point]:
-    """A point for each cost asked for."""
+    """A point for each cost asked for. `own` are the rows that queries were made of, where they are images of
+    the index: a query that finds itself has found nothing."""
 
     def search(queries: Float32, neighbors: int, probes: int, mass: float, /) -> tuple[Int64, Int64]:
-        found = searcher.search(queries, neighbors, Probing(probes, mass, gain), rerank)
-        return found.hits.rows, found.read
+        more = neighbors if own is None else neighbors + 1
+        found = searcher.search(queries, more, Probing(probes, mass, gain), rerank)
+        rows = found.hits.rows if own is None else others(found.hits.rows, own)
+        return rows[:, :neighbors], found.read
 
+    searcher.search(
+        queries[:1], 1, Probing(1)
+    )  # what is loaded at the first search would count as time of the first point
     return curve(search, queries, truth, asked, searcher.images)
+
+
+def others(found: Int64, own: Int64) -> Int64:
+    """The rows found but a query's own one; the rest move up."""
+    itself = found == own[:, None]
+    order = np.argsort(itself, axis=1, kind="stable")
+    return np.take_along_axis(np.where(itself, -1, found), order, axis=1)

@@ -56,6 +56,11 @@ def truth_of(near: Neighbors, samples: Samples, kind: str, removed: list[int]) -
     return kept[:, :NEIGHBORS]
 
 
+def own_rows(samples: Samples, kind: str) -> Int64 | None:
+    """The rows that queries of a kind would find themselves in: those of images."""
+    return samples.rows[samples.counts.part(kind)] if kind == "images" else None
+
+
 def check_model(store: ArtifactStore, version: IndexVersion, weights: str) -> None:
     """Refuses queries of another model than the one that embedded the corpus: their cosines mean nothing."""
     built = store.manifest(version.embeddings[0]).recipe.weights
