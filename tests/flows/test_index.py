@@ -1,0 +1,313 @@
+"""`mudg index …` from the first build to a takedown, on one store that tests copy before they change it.
+
+One Prefect server and one Dask cluster serve all commands: starting them is most of the time of a small one.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import chdir
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from prefect.settings import PREFECT_API_URL
+from typer.testing import CliRunner
+
+from flows.cli.app import app
+from flows.session import session
+from mudg_core.index.variants import VARIANTS
+from mudg_core.settings import Settings
+from tests.support.demo_runs import FLAGS, digests, mudg
+
+pytestmark = pytest.mark.timeout(1200)  # a machine may be busy
+
+SMALL = [*FLAGS, "--set", "index.rows_per_part=200", "--set", "index.iterations=4"]  # two shards a part
+MORE = ("--set", "corpus.rows=900")  # two shards more
+runner = CliRunner()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with a store, and the servers that commands in it use."""
+
+    folder: Path
+    dask: str
+    prefect: str
+
+    def command(self, *arguments: str) -> dict[str, Any]:
+        """As a user types it: a process of its own."""
+        done = mudg(*self._all(arguments), "--json", cwd=self.folder, PREFECT_API_URL=self.prefect)
+        assert done.returncode == 0, done.stderr[-3000:]
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return result
+
+    def run(self, *arguments: str, ends: int = 0) -> dict[str, Any]:
+        """The same command in this process, which has loaded everything already."""
+        result: dict[str, Any] = json.loads(self.says(*arguments, "--json", ends=ends).splitlines()[-1])
+        return result
+
+    def says(self, *arguments: str, ends: int = 0) -> str:
+        with chdir(self.folder):
+            done = runner.invoke(app, self._all(arguments))
+        assert done.exit_code == ends, done.output
+        return done.stdout
+
+    def _all(self, arguments: tuple[str, ...]) -> list[str]:
+        """Small settings before those of the test, which win."""
+        words = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
+        return [*words, *SMALL, "--set", f"compute.dask_address={self.dask}", *arguments[len(words) :]]
+
+    def versions(self) -> list[tuple[str, str]]:
+        return [(one["index"], one["state"]) for one in self.run("index", "list")["versions"]]
+
+    def current(self) -> str:
+        return self.versions()[0][0]
+
+    def digests(self, *stages: str) -> dict[str, str]:
+        found = digests(self.folder)
+        return {key: value for key, value in found.items() if not stages or key.split("/")[0] in stages}
+
+    def made_since(self, before: dict[str, str]) -> Counter[str]:
+        return Counter(key.split("/")[0] for key in self.digests().keys() - before.keys())
+
+    def copy(self, to: Path) -> Place:
+        shutil.copytree(self.folder, to, dirs_exist_ok=True)
+        return replace(self, folder=to)
+
+
+@dataclass(frozen=True)
+class Built:
+    place: Place
+    result: dict[str, Any]
+
+    @property
+    def index(self) -> str:
+        return str(self.result["index"])
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("servers")
+    storage = {"url": f"file://{folder}/.mudg", "cache_dir": str(folder / ".mudg/cache")}
+    with session(Settings().replace({"storage": storage, "compute": {"workers": 1}})) as ready:
+        yield Place(folder, str(ready.compute.dask_address), str(PREFECT_API_URL.value()))
+
+
+@pytest.fixture(scope="module")
+def first(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Four shards. Tests read it, and change copies of it."""
+    place = replace(servers, folder=tmp_path_factory.mktemp("first"))
+    return Built(place, place.command("index", "build"))
+
+
+@pytest.fixture(scope="module")
+def grown(first: Built, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Six shards: two more than `first`, in a copy of its store."""
+    place = first.place.copy(tmp_path_factory.mktemp("grown"))
+    return Built(place, place.run("index", "build", *MORE))
+
+
+def test_a_build_says_what_was_tried_and_what_it_finds(first: Built) -> None:
+    result = first.result
+    assert set(result["tried"]) == set(VARIANTS) and result["variant"] in VARIANTS
+    assert result["rows"] > 500 and result["cells"] == 8 and result["code"] == "flat"
+    assert result["cached"] == 0 and result["computed"] == len(first.place.digests())
+    assert set(result["recall"]) == {"text queries", "image queries"}
+    configured = result["recall"]["text queries"][0]
+    assert configured["probes"] == 16 and configured["recall_at_1"]["value"] == 1.0  # more than all 8 cells
+    assert all(Path(plot).read_text().startswith("<?xml") for plot in result["plots"].values())
+    assert result["note"] == "" and result["drift"] is None
+
+
+def test_a_second_build_computes_nothing(first: Built, tmp_path: Path) -> None:
+    place = first.place.copy(tmp_path)
+    said = place.says("index", "build")
+    assert f"0 computed, {first.result['computed']} cached" in said
+    assert first.index in said and f"cells, {first.result['variant']}" in said
+    assert "variant tried" in said and "recall@10" in said and "recall.svg" in said
+    assert place.digests() == first.place.digests()
+    assert place.versions() == [(first.index, "current")]  # promoted once
+
+
+def test_versions_are_listed(first: Built) -> None:
+    (only,) = first.place.command("index", "list")["versions"]
+    assert (only["index"], only["state"], only["variant"]) == (
+        first.index,
+        "current",
+        first.result["variant"],
+    )
+    assert only["rows"] == first.result["rows"]
+    assert first.index in first.place.says("index", "list")
+
+
+def test_nothing_is_listed_before_the_first_build(servers: Place, tmp_path: Path) -> None:
+    empty = replace(servers, folder=tmp_path)
+    assert empty.versions() == []
+    assert "no version" in empty.says("index", "list")
+    for command in (["rollback"], ["recall"], ["tune"], ["remove", "1"]):
+        assert "mudg index build" in empty.run("index", *command, ends=3)["fix"]
+
+
+def test_recall_rises_with_what_is_read(first: Built) -> None:
+    measured = first.place.command("index", "recall", "--save", "x.svg")
+    assert measured["index"] == first.index
+    for kind in ("text queries", "image queries"):
+        by_probes = [point for point in measured[kind] if point["mass"] == 1]
+        assert [point["probes"] for point in by_probes] == [1, 2, 4, 8]
+        for name in ("recall_at_1", "recall_at_10"):
+            values = [point[name]["value"] for point in by_probes]
+            assert all(less <= more for less, more in pairwise(values))
+            assert values[-1] == 1.0  # all cells of a flat code: exact search
+        assert all(less["read"] < more["read"] for less, more in pairwise(by_probes))
+        assert all(point["qps"] is None or point["qps"] > 0 for point in measured[kind])
+    ElementTree.parse(first.place.folder / "x.svg")
+
+
+def test_tuning_finds_the_cheapest_settings_that_do(first: Built) -> None:
+    tuned = first.place.command("index", "tune", "--recall", "0.9")
+    assert tuned["tuning"]["recall_at_1"]["value"] >= 0.9
+    assert tuned["flags"] == f"--set index.probes={tuned['probes']} --set index.mass={tuned['mass']:g}"
+    assert tuned["report"]["probes"] == tuned["probes"] and tuned["tuning"]["share_read"] < 1
+    all_of_it = first.place.run("index", "tune", "--recall", "1", "--at", "10")
+    assert all_of_it["tuning"]["recall_at_10"]["value"] == 1.0
+    assert all_of_it["tuning"]["read"] > tuned["tuning"]["read"]
+    assert first.place.run("index", "tune", "--at", "5", ends=2)["error"] == "InputError"
+
+
+def test_growing_computes_what_is_new_and_keeps_the_training(first: Built, grown: Built) -> None:
+    made = grown.place.made_since(first.place.digests())
+    each_shard = dict.fromkeys(("corpus-shard", "embedding-shard", "neighbors", "cells"), 2)
+    assert made == each_shard | dict.fromkeys(("index-part", "index", "recall"), 1)
+    assert grown.result["computed"] == made.total()
+    assert grown.result["training_shards"] == 4 and grown.result["variant"] == first.result["variant"]
+    assert grown.result["rows"] > 1.4 * first.result["rows"]
+    assert "L_cross-modal" in grown.result["drift"]["words"]
+    assert grown.place.versions() == [(grown.index, "current"), (first.index, "")]
+
+
+def test_a_grown_index_equals_one_built_at_once(grown: Built, tmp_path: Path) -> None:
+    """From the same embeddings, but with nothing of what was trained."""
+    at_once = replace(grown.place, folder=tmp_path)
+    for stage in ("corpus-shard", "embedding-shard"):
+        kept = f".mudg/artifacts/{stage}"
+        shutil.copytree(grown.place.folder / kept, tmp_path / kept)
+    made = at_once.run("index", "build", *MORE, "--set", "index.training_shards=4")
+    assert made["index"] == grown.index and made["cached"] == 12
+    of_index = at_once.digests("index", "index-part")
+    assert len(of_index) == 4  # three parts and the version
+    assert grown.place.digests("index", "index-part").items() >= of_index.items()
+
+
+def test_training_anew_when_asked(grown: Built, tmp_path: Path) -> None:
+    place = grown.place.copy(tmp_path)
+    again = place.run("index", "build", "--retrain", "--set", "index.variant=paired", *MORE)
+    assert again["training_shards"] == 6 and again["drift"] is None and again["tried"] == {}
+    assert place.versions()[0] == (again["index"], "current") != (grown.index, "current")
+    kept = place.run("index", "build", "--set", "index.variant=paired", *MORE)
+    assert (kept["computed"], kept["training_shards"]) == (0, 6)
+
+
+def hits(place: Place, *flags: str) -> list[int]:
+    found = place.run("search", "a photo of a cat", "-n", "3", *flags)
+    return [hit["row"] for hit in found["hits"]]
+
+
+def test_removed_rows_are_found_no_more(first: Built, tmp_path: Path) -> None:
+    place = first.place.copy(tmp_path)
+    gone, *others = hits(place)
+    before = place.digests()
+    removed = place.command("index", "remove", str(gone))
+    assert removed["removed"] == 1 and removed["rows"] == first.result["rows"] - 1
+    assert place.made_since(before) == {"index-part": 1, "index": 1, "recall": 1}
+    now = hits(place)
+    assert gone not in now and now[:2] == others
+    assert removed["recall"]["text queries"][0]["recall_at_1"]["value"] == 1.0  # nobody expects it
+    later = place.run("index", "build", *MORE)
+    assert later["removed"] == 1 and gone not in hits(place)
+    again = place.run("index", "remove", str(gone), str(others[0]), *MORE)
+    assert again["removed"] == 2 and not {gone, others[0]} & set(hits(place))
+    back = place.run("index", "rollback")
+    assert back["current"] == later["index"] and f"mudg index remove {others[0]}" in back["note"]
+
+
+@pytest.mark.parametrize("rows", [["-1"], []])
+def test_rows_to_remove_are_numbers_from_zero_up(first: Built, rows: list[str]) -> None:
+    before = first.place.digests()
+    refused = runner.invoke(app, ["index", "remove", *SMALL, "--", *rows])
+    assert refused.exit_code == 2
+    assert first.place.digests() == before
+
+
+def test_rolled_back_stays_so_until_somebody_promotes(first: Built, grown: Built, tmp_path: Path) -> None:
+    place = grown.place.copy(tmp_path)
+    assert place.command("index", "rollback") == {"current": first.index, "note": ""}
+    assert place.versions()[:2] == [(first.index, "current"), (grown.index, "withdrawn")]
+    scheduled = place.run("index", "build", *MORE)
+    assert (scheduled["index"], scheduled["computed"]) == (grown.index, 0)
+    assert "rolled back" in scheduled["note"] and f"mudg index promote {grown.index}" in scheduled["note"]
+    assert scheduled["note"] in place.says("index", "build", *MORE)
+    assert place.current() == first.index
+    assert place.command("index", "promote", grown.index)["current"] == grown.index
+    assert place.current() == grown.index
+    assert place.run("index", "build", *MORE)["note"] == ""
+    place.run("index", "rollback")
+    assert place.run("index", "rollback", ends=3)["error"] == "MissingArtifactError"
+
+
+def test_the_gate_leaves_the_old_version_current(first: Built, tmp_path: Path) -> None:
+    place = first.place.copy(tmp_path)
+    strict = ("--set", "index.required_recall=1.0", "--set", "index.probes=1")
+    other = ("--set", "index.seed=1")
+    refused = place.run("index", "build", *strict, *other, ends=3)
+    assert refused["error"] == "GateError" and "old version stays current" in refused["what"]
+    assert "index.probes" in refused["fix"] and "--force" in refused["fix"]
+    assert place.versions() == [(first.index, "current")]
+    new = refused["where"]
+    assert new.startswith("index/") and new != first.index
+    assert place.run("index", "promote", new, *strict, ends=3)["error"] == "GateError"
+    assert place.run("index", "promote", new, "--force", *strict)["current"] == new
+    place.run("index", "promote", first.index)
+    (code,) = place.digests("code")
+    assert "is not an index" in place.run("index", "promote", code, ends=3)["what"]
+
+
+def test_pairs_are_found_through_a_bootstrapped_index(first: Built, tmp_path: Path) -> None:
+    place = first.place.copy(tmp_path)
+    few = ("--set", "index.pairs=bootstrap", "--set", "index.bootstrap_probes=0.5")
+    built = place.run("index", "build", *few, "--set", "index.variant=paired")
+    assert {"neighbors", "neighbors-guided"} <= set(built["seconds"])
+    assert built["variant"] == "paired"
+    assert built["recall"]["text queries"][0]["recall_at_1"]["value"] == 1.0
+
+
+def test_four_bits_and_a_second_look_find_what_is_there(first: Built, tmp_path: Path) -> None:
+    place = first.place.copy(tmp_path)
+    coded = ("--set", "index.code=sq4", "--set", "index.rerank=30")
+    before = place.digests()
+    built = place.run("index", "build", *coded)
+    assert place.made_since(before) == {"code": 1, "index-part": 2, "index": 1, "recall": 1}
+    assert built["code"] == "sq4"
+    everything = built["recall"]["text queries"][0]
+    assert everything["recall_at_1"]["value"] >= 0.99
+    quick = place.run("index", "recall", "--set", "index.rerank=0")["text queries"]
+    at_all = next(point for point in quick if (point["probes"], point["mass"]) == (8, 1))
+    assert at_all["recall_at_10"]["value"] < everything["recall_at_10"]["value"]
+
+
+def test_f51_queries_of_another_model_are_refused(first: Built, tmp_path: Path) -> None:
+    place = first.place.copy(tmp_path)
+    before = place.digests()
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("name: a\nclasses: [cat, dog]\nsettings: {encode: {model: 'demo:student'}}\n")
+    for command in (["target", "run", str(spec)], ["search", "a cat", "--set", "encode.model=demo:student"]):
+        refused = place.run(*command, ends=3)
+        assert refused["error"] == "DataError" and "another CLIP model" in refused["what"]
+        assert "encode.model" in refused["fix"]
+    assert place.digests() == before
