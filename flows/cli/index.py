@@ -17,6 +17,7 @@ from mudg_core.index import measure
 from mudg_core.index.opened import open_searcher, own_rows, truth_of
 from mudg_core.index.recall import At, Point, cheapest, share
 from mudg_core.index.samples import Samples
+from mudg_core.index.variants import VARIANTS
 from mudg_core.index.version import current_version, history, load_version, promote, rollback
 from mudg_core.report.charts import recall_curves
 from mudg_core.settings import Json, Settings
@@ -68,7 +69,7 @@ def _build_text(result: Json) -> str:
     if result["tried"]:
         lines = [
             (name, *(f"{100 * read:.2f} %" if read else "never" for read in tried[:2]), f"{tried[2]:.3f}")
-            for name, tried in result["tried"].items()
+            for name, tried in sorted(result["tried"].items(), key=lambda item: VARIANTS.index(item[0]))
         ]
         head = ("variant tried", "read for recall@1 of 0.9", "for recall@10 of 0.9", "vectors an image")
         parts.append(table_of(lines, head))
