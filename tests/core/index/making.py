@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mudg_core.encode.embed import IMAGES, METADATA, TEXTS
+from mudg_core.encode.embed import EmbeddingShard as Shard
+
 Float32 = NDArray[np.float32]
+Int64 = NDArray[np.int64]
 
 
 def unit(vectors: NDArray[np.floating]) -> Float32:
@@ -24,3 +32,20 @@ def modality_gap(rows: int, seed: int = 0) -> tuple[Float32, Float32]:
     offset = np.zeros(24)
     offset[:2] = 5.0, -3.0
     return unit(shared + offset), unit(shared - offset + 0.4 * random.normal(size=(rows, 24)))
+
+
+def shard_of(folder: Path, rows: Int64, images: NDArray[np.floating], texts: NDArray[np.floating]) -> Shard:
+    """An embedding shard on disk, as `embed_shard` writes it."""
+    for name, features in ((IMAGES, images), (TEXTS, texts)):
+        (folder / name).parent.mkdir(parents=True)
+        np.save(folder / name, features.astype(np.float16))
+    (folder / METADATA).parent.mkdir()
+    pq.write_table(pa.table({"row": np.asarray(rows, np.int64)}), folder / METADATA)
+    return Shard.open(folder)
+
+
+def world(folder: Path, rows: int, shards: int = 1, seed: int = 0) -> list[Shard]:
+    """`modality_gap` cut into shards, rows numbered from zero."""
+    images, texts = modality_gap(rows, seed)
+    parts = np.array_split(np.arange(rows), shards)
+    return [shard_of(folder / str(n), part, images[part], texts[part]) for n, part in enumerate(parts)]
