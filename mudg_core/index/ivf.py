@@ -17,7 +17,7 @@ import numpy as np
 from faiss.contrib.inspect_tools import get_invlist_sizes
 
 from mudg_core.errors import DataError
-from mudg_core.index.codes import faiss_code
+from mudg_core.index.codes import ID_BYTES, faiss_code
 from mudg_core.index.vectors import Float32, Int64
 
 REBUILD = "run `mudg index build` again"
@@ -52,10 +52,12 @@ def populate(index: Any, blocks: Iterable[tuple[Int64, Int64, Float32]]) -> Any:
 
 
 def write(index: Any, path: Path) -> None:
-    """Leaves no partial file behind: a full disk must not look like an index."""
+    """Leaves no partial file behind: a full disk must not look like an index. faiss does not tell when the
+    last of a file could not be written, so its end is looked at."""
     try:
         faiss.write_index(index, str(path))
-    except RuntimeError as error:
+        _check_end(path)
+    except (RuntimeError, MemoryError) as error:
         path.unlink(missing_ok=True)
         raise DataError(
             what=f"the index cannot be written: {str(error).splitlines()[0][:200]}",
@@ -67,8 +69,9 @@ def write(index: Any, path: Path) -> None:
 def load(path: Path, *, rows: int, dim: int) -> Any:
     """The index in a file, memory-mapped, refused unless it is what its manifest says."""
     try:
+        _check_end(path)
         index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         raise DataError(
             what=f"not a readable index: {str(error).splitlines()[0][:200]}", where=str(path), fix=REBUILD
         ) from error
@@ -88,12 +91,27 @@ def sizes(index: Any) -> Int64:
 
 
 def read_cells(index: Any, queries: Float32, cells: Int64, neighbors: int) -> Hits:
-    """The best rows of each query among its cells; cell -1 is nothing. A spilled row may occur twice."""
+    """The best rows of each query among its cells; cell -1 is nothing. A spilled row may occur more than
+    once."""
     queries = np.ascontiguousarray(queries, np.float32)
     index.nprobe = cells.shape[1]
     unused = np.zeros(cells.shape, np.float32)
     cosines, rows = index.search_preassigned(queries, neighbors, cells, unused)
     return Hits(rows=np.asarray(rows, np.int64), cosines=np.asarray(cosines, np.float32))
+
+
+def _check_end(path: Path) -> None:
+    """The file must end where its lists do. faiss maps what a header promises: a file cut short crashes the
+    process, or gives vectors that nobody has written. Its older reader of mapped lists reads the header as
+    any file, and says where the lists lie."""
+    index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+    if not isinstance(index, faiss.IndexIVF):
+        raise RuntimeError(f"{type(index).__name__} has no cells")
+    lists: Any = faiss.downcast_InvertedLists(index.invlists)  # type: ignore[arg-type]
+    last = lists.lists.at(lists.nlist - 1)
+    end = last.offset + last.capacity * (lists.code_size + ID_BYTES)
+    if end != path.stat().st_size:
+        raise RuntimeError(f"{path.stat().st_size} bytes instead of {end}")
 
 
 def _check(rows: Int64, cells: Int64, images: Float32, index: Any) -> None:

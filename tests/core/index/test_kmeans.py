@@ -1,4 +1,4 @@
-"""Paired k-means against the paper's Algorithm 1 written as loops; and the same bytes however it is spread."""
+"""Paired k-means against Algorithm 1 of the paper written as loops; the same bytes however it is spread."""
 
 from __future__ import annotations
 
