@@ -27,11 +27,11 @@ class Placement:
     def homes(self, wanted: Int64) -> Int64:
         """Cells of each wanted row, in a last axis padded with -1; -1 and unknown rows have none."""
         order = np.argsort(self.rows, kind="stable")
-        rows, cells = self.rows[order], self.cells[order]
+        rows, cells = self.rows[order], np.append(self.cells[order], -1)
         first = np.searchsorted(rows, wanted)
         count = np.searchsorted(rows, wanted, side="right") - first
         copies = np.arange(max(1, int(count.max(initial=0))))
-        places = np.minimum(first[..., None] + copies, max(0, len(rows) - 1))
+        places = np.minimum(first[..., None] + copies, len(rows))
         return np.where(copies < count[..., None], cells[places], -1)
 
 
