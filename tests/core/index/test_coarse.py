@@ -1,0 +1,141 @@
+"""The coarse level: which cell an image lies in, and which cells a query reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from mudg_core.errors import DataError
+from mudg_core.index import coarse as module
+from mudg_core.index.coarse import Centring, Coarse, Probing, choose, probabilities, vectors_read
+from tests.core.index.making import Float32, Int64, modality_gap, sphere, unit
+
+
+def nothing(dim: int) -> Centring:
+    return Centring(np.zeros(dim, np.float32), np.zeros(dim, np.float32))
+
+
+def made(cells: int = 6, dim: int = 24, routed: bool = False) -> Coarse:
+    images, texts = modality_gap(300)
+    centring = Centring(images.mean(axis=0), texts.mean(axis=0))
+    weights, bias = 5 * sphere(cells, dim, seed=2), np.linspace(-1, 1, cells, dtype=np.float32)
+    return Coarse(centring, sphere(cells, dim, seed=1), weights, bias, routed)
+
+
+def by_hand(scores: list[float], sizes: list[int], probes: int, mass: float, gain: float) -> list[int]:
+    worth = [s - gain * np.log1p(size) for s, size in zip(scores, sizes, strict=True)]
+    order = sorted(range(len(scores)), key=lambda cell: -worth[cell])[:probes]
+    total, taken, read = sum(np.exp(scores)), 0.0, []
+    for cell in order:
+        if read and taken >= mass:
+            break
+        read.append(cell)
+        taken += np.exp(scores[cell]) / total
+    return read + [-1] * (len(order) - len(read))
+
+
+@pytest.mark.parametrize("tile", [7, 8192])
+def test_an_image_lies_in_the_cell_of_its_nearest_centroid(
+    tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TILE", tile)
+    images, level = modality_gap(50)[0], made()
+    centred = unit(images - level.centring.image)
+    assert level.cells_of(images).tolist() == [int(np.argmax(level.centroids @ v)) for v in centred]
+    assert not np.allclose(centred, images)
+    assert level.cells_of(images[:0]).tolist() == []
+
+
+def test_scores_of_centred_queries() -> None:
+    texts, level = modality_gap(20)[1], made()
+    for text, found in zip(texts, level.scores(texts), strict=True):
+        shifted = text - level.centring.text
+        shifted = shifted / np.sqrt((shifted**2).sum())
+        assert found == pytest.approx(level.weights @ shifted + level.bias, abs=1e-5)
+
+
+def test_unrouted_queries_go_to_the_nearest_centroids_whatever_gain_and_mass_say() -> None:
+    texts, level = modality_gap(20)[1], Coarse.unrouted(nothing(24), sphere(6, 24))
+    sizes = np.array([1, 1000, 3, 400, 5, 60])
+    found = level.choose(texts, sizes, Probing(4, mass=0.01, gain=2.0))
+    assert found.tolist() == [np.argsort(-(level.centroids @ text))[:4].tolist() for text in texts]
+    assert not level.routed and (level.cells, level.dim) == (6, 24)
+
+
+def test_routed_queries_heed_gain_and_mass() -> None:
+    texts, level = modality_gap(20)[1], made(routed=True)
+    sizes = np.array([1, 1000, 3, 400, 5, 60])
+    found = level.choose(texts, sizes, Probing(5, mass=0.8, gain=1.0))
+    scores = level.scores(texts)
+    assert found.tolist() == [by_hand(s.tolist(), sizes.tolist(), 5, 0.8, 1.0) for s in scores]
+    assert (found < 0).any() and found.tolist() != level.choose(texts, sizes, Probing(5)).tolist()
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.7, 2.0])
+@pytest.mark.parametrize("mass", [1e-9, 0.3, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("probes", [1, 4, 9, 100])
+def test_choose_equals_the_loop(gain: float, mass: float, probes: int) -> None:
+    random = np.random.default_rng(3)
+    scores, sizes = 2 * random.normal(size=(30, 9)).astype(np.float32), random.integers(0, 500, 9)
+    found = choose(scores, sizes, Probing(probes, mass, gain))
+    expected = [by_hand(line, sizes.tolist(), min(probes, 9), mass, gain) for line in scores.tolist()]
+    assert found.tolist() == expected
+    assert (found[:, 0] >= 0).all(), "the first cell is always read"
+
+
+def test_the_first_cell_is_read_even_if_it_is_sure() -> None:
+    scores = np.array([[0.0, 90.0, 0.0]], np.float32)
+    assert choose(scores, np.ones(3, np.int64), Probing(3, mass=0.5)).tolist() == [[1, -1, -1]]
+
+
+def test_probabilities() -> None:
+    scores = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+    assert probabilities(scores) == pytest.approx(np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True))
+
+
+def test_vectors_read() -> None:
+    cells, sizes = np.array([[0, 2], [1, -1], [-1, -1]]), np.array([5, 7, 11])
+    assert vectors_read(cells, sizes).tolist() == [16, 7, 0]
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_round_trip(routed: bool, tmp_path: Path) -> None:
+    level, file = made(routed=routed), tmp_path / "coarse.safetensors"
+    level.save(file)
+    found = Coarse.load(file)
+    assert found.routed is routed
+    for name in ("centroids", "weights", "bias"):
+        assert getattr(found, name).tobytes() == getattr(level, name).tobytes()
+    assert found.centring.image.tobytes() == level.centring.image.tobytes()
+    assert found.centring.text.tobytes() == level.centring.text.tobytes()
+    again = tmp_path / "again.safetensors"
+    found.save(again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_f50_f73_not_a_coarse_level(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    made().save(whole)
+    data = whole.read_bytes()
+    bad = [b"", b"garbage" * 99, data[:5], data[:200], data[:-1], b"\xff" * 8 + data[8:]]
+    for number, content in enumerate(bad):
+        file = tmp_path / f"{number}.safetensors"
+        file.write_bytes(content)
+        with pytest.raises(DataError, match="not readable as the coarse level") as caught:
+            Coarse.load(file)
+        assert caught.value.where == str(file) and "index build" in caught.value.fix
+    save_file({"centroids": sphere(2, 3)}, tmp_path / "other")
+    for name in ("other", "none"):
+        with pytest.raises(DataError, match="not readable as the coarse level"):
+            Coarse.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("queries", [sphere(3, 23), sphere(3, 24)[0], sphere(3, 25)])
+def test_f44_queries_of_another_dimension(queries: Float32) -> None:
+    sizes: Int64 = np.ones(6, np.int64)
+    with pytest.raises(DataError, match="against an index of dimension 24") as caught:
+        made().choose(queries, sizes, Probing(1))
+    assert "model" in caught.value.fix
