@@ -115,9 +115,9 @@ def reranked(queries: Float32, hits: Hits, fetch: Fetch) -> Hits:
 def _cosines(queries: Float32, rows: Int64, fetch: Fetch) -> Float32:
     import torch  # here: see `coarse.choose`
 
-    flat = rows.ravel()
-    features = torch.from_numpy(np.ascontiguousarray(fetch(np.maximum(flat, 0)))).float()
-    features = features.view(*rows.shape, -1)
+    features = torch.zeros(*rows.shape, queries.shape[1])
+    there = rows >= 0  # no other row is asked for: row 0 may be in no shard
+    features[torch.from_numpy(there)] = torch.from_numpy(np.ascontiguousarray(fetch(rows[there]))).float()
     found = torch.bmm(features, torch.from_numpy(queries).unsqueeze(2)).squeeze(2).numpy()
     norms = torch.linalg.vector_norm(features, dim=2).clamp(min=1e-12).numpy()
-    return np.where(rows >= 0, found / norms, -np.inf).astype(np.float32)
+    return np.where(there, found / norms, -np.inf).astype(np.float32)
