@@ -48,7 +48,7 @@ def fit(
     optimiser = torch.optim.Adam([weights, bias], lr=RATE)
     random = torch.Generator().manual_seed(seed)
     training = len(inputs) - held_out(len(inputs))
-    steps = EPOCHS * max(1, training // BATCH)
+    steps = EPOCHS * max(1, -(-training // BATCH))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _cosine(step / steps))
     check = inputs[training:], targets[training:]
     best = (_mean_loss(*check, weights, bias), weights.detach().clone(), bias.detach().clone())

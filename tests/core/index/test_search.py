@@ -64,7 +64,7 @@ def test_reading_all_cells_is_brute_force() -> None:
 
 @pytest.mark.parametrize("copied", [20, 200, 400])
 def test_copies_crowd_nothing_out(copied: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With every image in every cell a first answer of 1.4 times as many holds a quarter of what it should."""
+    """If all images are in all cells, 1.4 times as many hits hold a quarter of what was wanted."""
     images, queries, rows = sphere(400, DIM), sphere(30, DIM, seed=1), np.arange(400)
     part = part_of(images, everywhere(images, rows, copied), rows)
     asked: list[int] = []
