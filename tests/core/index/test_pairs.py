@@ -1,91 +1,125 @@
-"""q(p) against brute force, and the sampling of training texts."""
+"""Training pairs: each text with its own nearest image, or an error."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mudg_core.errors import DataError
-from mudg_core.index.pairs import nearest_images, sample_texts
-from tests.core.index.making import Float32, sphere
+from mudg_core.index import pairs as module
+from mudg_core.index.pairs import Pairs, check_aligned, image_sum, make_pairs
+from mudg_core.index.vectors import normalised
+from tests.core.index.making import Float32, Int64, Shard, modality_gap, shard_of, world
+
+TEXTS = 60
 
 
-def brute_force(texts: Float32, images: Float32) -> tuple[list[int], list[float]]:
-    rows, cosines = [], []
-    for text in texts.astype(np.float64):
-        best, best_cosine = -1, -np.inf
-        for row, image in enumerate(images.astype(np.float64)):
-            cosine = sum(a * b for a, b in zip(text, image, strict=True))
-            if cosine > best_cosine:
-                best, best_cosine = row, cosine
-        rows.append(best)
-        cosines.append(best_cosine)
-    return rows, cosines
+def found_in(shards: list[Shard]) -> tuple[Float32, Int64, Float32]:
+    """Texts, and their ten nearest rows with the cosines, by brute force."""
+    images = normalised(np.concatenate([shard.images for shard in shards]))
+    texts = normalised(shards[0].texts[:TEXTS])
+    cosines = texts @ images.T
+    near = np.argsort(-cosines, axis=1)[:, :10]
+    rows = np.concatenate([shard.rows for shard in shards])
+    return texts, rows[near], np.take_along_axis(cosines, near, axis=1)
 
 
-@pytest.mark.parametrize("texts", [5, 40])  # faiss goes two ways, for few and for many queries
-@pytest.mark.parametrize("blocks", [1, 3, 7])
-def test_equals_brute_force_however_blocked(texts: int, blocks: int) -> None:
-    queries, images = sphere(texts, 8, seed=1), sphere(101, 8, seed=2)
-    rows, cosines = nearest_images(queries, np.array_split(images, blocks))
-    expected, expected_cosines = brute_force(queries, images)
-    assert rows.tolist() == expected
-    assert cosines == pytest.approx(expected_cosines, abs=1e-6)
+def test_each_text_gets_its_nearest_image(tmp_path: Path) -> None:
+    shards = world(tmp_path, 300, shards=3)
+    texts, rows, cosines = found_in(shards)
+    mean = np.ones(24, np.float32)
+    made = make_pairs(texts, rows, cosines, shards, mean, seed=1)
+    images = modality_gap(300)[0]
+    assert made.images.tolist() == images[rows[:, 0]].astype(np.float16).tolist()
+    assert made.neighbors.tolist() == rows.tolist() and made.cosines.tolist() == cosines.tolist()
+    assert made.centring.image is mean
+    assert made.centring.text == pytest.approx(texts.mean(axis=0), abs=1e-6)
+    known = {row.tobytes() for row in images.astype(np.float16)}
+    assert len(made.gallery) == TEXTS and {row.tobytes() for row in made.gallery} <= known
+    assert len({row.tobytes() for row in made.gallery}) == TEXTS, "none twice"
+    again, other = (make_pairs(texts, rows, cosines, shards, mean, seed) for seed in (1, 2))
+    assert made.gallery.tobytes() == again.gallery.tobytes() != other.gallery.tobytes()
 
 
-@pytest.mark.parametrize("texts", [5, 40])
-@pytest.mark.parametrize("blocks", [1, 2, 3, 7, 60])
-def test_equal_images_lower_row_wins(texts: int, blocks: int) -> None:
-    base = sphere(12, 8, seed=3)
-    images = base[np.random.default_rng(4).integers(0, 12, 60)]
-    rows, _ = nearest_images(sphere(texts, 8, seed=5), np.array_split(images, blocks))
-    for row in rows.tolist():
-        assert row == next(i for i, image in enumerate(images) if (image == images[row]).all())
+def test_round_trip(tmp_path: Path) -> None:
+    shards = world(tmp_path / "shards", 100)
+    made = make_pairs(*found_in(shards), shards, np.arange(24, dtype=np.float32), seed=1)
+    made.write(tmp_path)
+    found = Pairs.read(tmp_path)
+    for name in ("images", "neighbors", "cosines", "gallery"):
+        assert getattr(found, name).tobytes() == getattr(made, name).tobytes()
+    assert found.centring.image.tolist() == made.centring.image.tolist()
+    assert found.centring.text.tolist() == made.centring.text.tolist()
 
 
-def test_f44_dimension_mismatch() -> None:
-    with pytest.raises(DataError, match="texts have 8 dimensions and images 6"):
-        nearest_images(sphere(3, 8), [sphere(5, 8), sphere(5, 6)])
+@pytest.mark.parametrize("block", [7, 65_536])
+def test_two_images_swapped_are_noticed(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK", block)
+    images, texts = modality_gap(TEXTS)
+    cosines = np.einsum("ij,ij->i", texts, images)
+    half = images.astype(np.float16)
+    check_aligned(texts, half, cosines)
+    check_aligned(texts, (3 * images).astype(np.float16), cosines)
+    half[[20, 41]] = half[[41, 20]]
+    with pytest.raises(DataError, match=r"training pairs are not the pairs that were found"):
+        check_aligned(texts, half, cosines)
 
 
-@pytest.mark.parametrize("blocks", [[], [np.zeros((0, 8), np.float32)]])
-def test_f47_empty_corpus(blocks: list[Float32]) -> None:
-    with pytest.raises(DataError, match="empty"):
-        nearest_images(sphere(3, 8), blocks)
+def test_neighbours_of_other_texts_are_refused(tmp_path: Path) -> None:
+    shards = world(tmp_path, 200)
+    texts, rows, cosines = found_in(shards)
+    shifted = np.roll(rows, 1, axis=0)
+    with pytest.raises(DataError, match="not the pairs that were found"):
+        make_pairs(texts, shifted, cosines, shards, np.zeros(24, np.float32), seed=0)
 
 
-def test_f47_an_empty_block_among_others_is_passed_over() -> None:
-    images = sphere(10, 8, seed=2)
-    empty = np.zeros((0, 8), np.float32)
-    rows, _ = nearest_images(sphere(30, 8), [empty, images[:4], empty, images[4:]])
-    assert rows.tolist() == brute_force(sphere(30, 8), images)[0]
+def test_f53_a_text_without_neighbour_is_refused(tmp_path: Path) -> None:
+    shards = world(tmp_path, 200)
+    texts, rows, cosines = found_in(shards)
+    rows[[3, 17], 0] = -1
+    with pytest.raises(DataError, match=r"texts \[3, 17\] have no nearest image"):
+        make_pairs(texts, rows, cosines, shards, np.zeros(24, np.float32), seed=0)
 
 
-@pytest.mark.parametrize("texts", [3, 40])
-def test_f42_nan_text_gets_no_row_number_that_could_be_a_subscript(texts: int) -> None:
-    queries = sphere(texts, 8)
-    queries[1, 0] = np.nan
-    with pytest.raises(DataError, match=r"texts \[1\]"):
-        nearest_images(queries, [sphere(9, 8)])
+def test_a_neighbour_that_is_in_no_shard(tmp_path: Path) -> None:
+    shards = world(tmp_path, 200, shards=2)
+    texts, rows, cosines = found_in(shards)
+    rows[5, 0] = 999
+    with pytest.raises(DataError, match=r"rows \[999\] are in no shard"):
+        make_pairs(texts, rows, cosines, shards, np.zeros(24, np.float32), seed=0)
 
 
-@pytest.mark.parametrize("most", [1, 7, 29, 30, 1000])
-def test_sample_texts(most: int) -> None:
-    sizes = [10, 0, 15, 5]
-    parts = sample_texts(sizes, most, seed=3)
-    assert len(parts) == len(sizes)
-    assert sum(len(part) for part in parts) == min(most, 30)
-    for part, size in zip(parts, sizes, strict=True):
-        assert all(0 <= line < size for line in part)
-        assert sorted(set(part.tolist())) == part.tolist()
+def test_f42_f43_gallery_leaves_out_what_cannot_be_used(tmp_path: Path) -> None:
+    images, texts = modality_gap(150)
+    images[100:120, 0], images[120:140] = np.nan, 0
+    shard = shard_of(tmp_path, np.arange(150), images, texts)
+    near, cosines = np.arange(100)[:, None], np.einsum("ij,ij->i", texts, images)[:100, None]
+    every = np.tile(near, (1, 10)), np.tile(cosines, (1, 10))
+    made = make_pairs(normalised(shard.texts[:100]), *every, [shard], np.zeros(24, np.float32), seed=0)
+    assert 50 < len(made.gallery) < 100
+    assert np.isfinite(made.gallery).all() and made.gallery.any(axis=1).all()
 
 
-def test_sample_texts_same_seed_same_lines_and_every_line_has_its_chance() -> None:
-    sizes = [10, 15, 5]
-    again = [sample_texts(sizes, 12, seed=1) for _ in range(2)]
-    assert [part.tolist() for part in again[0]] == [part.tolist() for part in again[1]]
-    seen: set[tuple[int, int]] = set()
-    for seed in range(60):
-        chosen = sample_texts(sizes, 12, seed)
-        seen |= {(shard, line) for shard, part in enumerate(chosen) for line in part.tolist()}
-    assert seen == {(shard, line) for shard, size in enumerate(sizes) for line in range(size)}
+@pytest.mark.parametrize("block", [7, 65_536])
+def test_image_sums_are_exact_over_any_split(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, texts = modality_gap(500)
+    images *= np.linspace(0.5, 2, 500, dtype=np.float32)[:, None]
+    images[5, 0], images[300] = np.nan, 0
+    whole, many = image_sum(shard_of(tmp_path / "whole", np.arange(500), images, texts))
+    assert many == 498
+    monkeypatch.setattr(module, "BLOCK", block)
+    good = normalised(np.delete(images, [5, 300], axis=0).astype(np.float16))
+    assert whole == pytest.approx(good.sum(axis=0, dtype=np.float64), abs=1e-4)
+    for split in ([250], [1, 6, 300], [499], [100, 100]):
+        parts = np.split(np.arange(500), split)
+        shards = [
+            shard_of(tmp_path / f"{split}-{n}", part, images[part], texts[part])
+            for n, part in enumerate(parts)
+        ]
+        sums = [image_sum(shard) for shard in shards][::-1]
+        assert sum(total for total, _ in sums).tobytes() == whole.tobytes()  # type: ignore[union-attr]
+        assert sum(rows for _, rows in sums) == many
