@@ -144,11 +144,15 @@ class EmbeddingShard:
 
     def places(self, rows: Int64) -> tuple[Int64, Int64]:
         """Which of `rows` are in this shard: their positions in `rows`, and their lines in the shard."""
-        lines = np.searchsorted(self.rows, rows)
-        here = np.flatnonzero(
-            (lines < len(self.rows)) & (self.rows[np.minimum(lines, len(self.rows) - 1)] == rows)
-        )
+        place = np.searchsorted(self.rows, rows, sorter=self._ascending)
+        lines = self._ascending[np.minimum(place, len(self.rows) - 1)]
+        here = np.flatnonzero(self.rows[lines] == rows)
         return here, lines[here]
+
+    @cached_property
+    def _ascending(self) -> Int64:
+        """The lines in the order of their rows: ours ascend, those of a foreign pool need not."""
+        return np.argsort(self.rows, kind="stable")
 
 
 def gather_images(shards: Sequence[EmbeddingShard], rows: Int64) -> Float32:
