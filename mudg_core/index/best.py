@@ -44,7 +44,7 @@ def _absorb(keys: Tensor, scores: Scores, first_place: int, most: int) -> None:
             _absorb(keys[half], scores.of(half), first_place, most)
         return
     text, chunk = promising.nonzero(as_tuple=True)
-    values = scores.chunks[text, chunk]
+    values = scores.at(text, chunk)
     which, column = (values > floor[text, None]).nonzero(as_tuple=True)
     places = first_place + chunk[which] * CHUNK + column
     _insert(keys, text[which], _pack(values[which, column], places))

@@ -56,7 +56,7 @@ def nearest(
 
     Texts are unit vectors. Images need not be and may be a memory map: a block at a time becomes float32 of
     unit length. Rows that cannot (NaN, Inf, norm zero) are never returned. Besides the result, memory is a
-    block of images with its scores (`block_bytes`, but at least one tile) and about half as much again.
+    block of images with its scores (`block_bytes`, but at least one tile) and less than as much again.
 
     Products are float32, never TF32 or float16. On "cuda" the same code runs on the card's tensors; our
     tests exercise it on "cpu" only.

@@ -27,11 +27,16 @@ SKEW = 16  # rows of scores that lie a power of two apart would compete for the 
 class Scores:
     """Cosines of texts with a block of images; -inf where there is no usable image."""
 
-    chunks: torch.Tensor  # (texts, chunks, CHUNK): images in their order
+    tiles: torch.Tensor  # (tiles, texts, chunks of a tile, CHUNK): images in their order
     tops: torch.Tensor  # (texts, chunks): the best of each chunk
 
     def of(self, texts: slice) -> Scores:
-        return Scores(self.chunks[texts], self.tops[texts])
+        return Scores(self.tiles[:, texts], self.tops[texts])
+
+    def at(self, texts: torch.Tensor, chunks: torch.Tensor) -> torch.Tensor:
+        """The scores of some chunks, each of some text: (chunks, CHUNK)."""
+        in_tile = self.tiles.shape[2]
+        return self.tiles[chunks // in_tile, texts, chunks % in_tile]
 
 
 class Scorer:
@@ -41,7 +46,7 @@ class Scorer:
         self._images = torch.zeros(tiles, TILE, dim, device=device)
         self._unusable: list[torch.Tensor] = []
         self._texts = torch.zeros(TILE, dim, device=device)
-        self._scores = torch.empty(TILE, tiles * TILE + SKEW, device=device)
+        self._scores = torch.empty(tiles, TILE, TILE + SKEW, device=device)[:, :, :TILE]
 
     def load(self, images: NDArray[np.floating]) -> None:
         """Takes a block of images: float32 and normalised a tile at a time, so that copies stay small."""
@@ -57,13 +62,13 @@ class Scorer:
         """Up to a tile of texts with all images of the block."""
         self._texts.zero_()
         self._texts[: len(texts)] = _on(self._texts, np.array(texts, dtype=np.float32))
-        tops = [self._score_tile(number) for number in range(len(self._unusable))]
-        scores = self._scores[: len(texts), : len(tops) * TILE]
-        return Scores(scores.view(len(texts), -1, CHUNK), torch.cat(tops, dim=1)[: len(texts)])
+        tops = [self._score_tile(number)[: len(texts)] for number in range(len(self._unusable))]
+        scores = self._scores[: len(tops), : len(texts)]
+        return Scores(scores.view(*scores.shape[:2], -1, CHUNK), torch.cat(tops, dim=1))
 
     def _score_tile(self, number: int) -> torch.Tensor:
         """Maxima are taken at once, while the tile is still in the cache."""
-        scores = self._scores[:, number * TILE : (number + 1) * TILE]
+        scores = self._scores[number]
         torch.mm(self._texts, self._images[number].t(), out=scores)
         if len(self._unusable[number]):
             scores.index_fill_(1, self._unusable[number], -torch.inf)
