@@ -13,7 +13,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults check format lock demo-models bench-demo clean
+.PHONY: help setup demo demo-full test faults check format lock demo-models bench-demo bench-index clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ demo-models: setup  ## train the demo world's two CLIP models again (about an ho
 
 bench-demo: setup  ## measure the demo: accuracy, time, memory; cold and warm (--full: add FULL=--full)
 	$(BIN)/python -m benchmarks.demo $(FULL)
+
+bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofaiss (an hour; PARTS="scan speed peers large demo")
+	$(BIN)/python -m benchmarks.index $(PARTS)
 
 clean:  ## remove what runs and tests have made; .venv stays
 	rm -rf .mudg .pytest_cache .mypy_cache .ruff_cache build *.egg-info

@@ -18,7 +18,7 @@ def record(name: str, figures: dict[str, Any]) -> Path:
     path = RESULTS / f"{name}.json"
     body = {
         "figures": figures,
-        "commit": _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain") else ""),
+        "commit": commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {
             "cores": os.cpu_count(),
@@ -28,6 +28,10 @@ def record(name: str, figures: dict[str, Any]) -> Path:
     }
     path.write_text(json.dumps(body, indent=2) + "\n")
     return path
+
+
+def commit() -> str:
+    return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain") else "")
 
 
 def _git(*arguments: str) -> str:

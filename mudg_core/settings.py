@@ -100,7 +100,7 @@ class IndexSettings(Area):
     image_queries: int = Field(500, ge=1, le=1_000_000, description="images that measure it too")
     choice_rows: int = Field(1_000_000, ge=1, description="images on which variants are compared, at most")
     spill: Share = Field(0.1, description="storage that second homes may take, as a share of the images")
-    code: str = Field("flat", pattern=r"^(flat|fp16|sq8|sq6|sq4|pq[1-9][0-9]*)$")
+    code: str = Field("flat", pattern=r"^(flat|fp16|sq8u?|sq6|sq4|pq[1-9][0-9]*)$")
     rows_per_part: int = Field(1_000_000, ge=1, description="images in one file of the index, about")
     probes: int = Field(16, ge=1, description="cells that a query reads, at most")
     mass: float = Field(1.0, gt=0, le=1, description="a routed query stops at this probability")

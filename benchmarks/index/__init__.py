@@ -1,5 +1,1 @@
-<<<<<<< HEAD
-"""The index against its peers: recall, speed and vectors read, in a generated world with a modality gap."""
-=======
-"""Measurements of the index: its pairs, its training, its search."""
->>>>>>> 886703b (Measure q(p) against the machine's best matrix product)
+"""Our index beside others, on generated worlds and on the demo corpus (`python -m benchmarks.index`)."""

@@ -1,8 +1,16 @@
 """`make bench-index`: our index beside plain k-means, the paper's, hnswlib, ScaNN and autofaiss, one thread.
 
-python -m benchmarks.index [--seeds 3] [--images 200000] [--skip-peers] [--skip-demo] [--skip-large]
+python -m benchmarks.index [scan] [speed] [peers] [large] [demo]
 
-Everything in CPU time; queries that tune and queries that report are apart. Ends with one line of JSON.
+Everything in CPU time; queries that tune and queries that report are apart. Without names all parts run.
+Figures are kept in benchmarks/results/index.json, part by part with the commit they were measured at; the
+last line printed is one JSON object with all of them.
+
+  scan    what each variant reads on three tight worlds and a loose one
+  speed   our steps beside faiss' own and beside a bare matrix product
+  peers   queries a second of ours and of the peers, each in an environment of its own
+  large   peak memory with a gallery of a million images
+  demo    what each variant reads on embeddings of the demo corpus
 """
 
 from __future__ import annotations
@@ -13,7 +21,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,65 +36,111 @@ from threadpoolctl import threadpool_limits
 from benchmarks.index import bootstrap, demo_corpus, qp, speed
 from benchmarks.index.curves import Curve, Point, best_qps, plot
 from benchmarks.index.ours import CELLS, Data, Ours, Variant, built, chosen, trials
-from benchmarks.index.peer_runs import PEERS, run_peer
+from benchmarks.index.peer_runs import PEERS, PeerError, run_peer
 from benchmarks.index.peers import measure
 from benchmarks.index.world import LOOSE, TIGHT, World
-from benchmarks.record import RESULTS, record
+from benchmarks.record import RESULTS, commit, record
 from mudg_core.index.variants import Trial
 
-TEXTS, QUERIES, WANTED = 48_000, 4_000, 0.9
+QUERIES, WANTED = 4_000, 0.9
 console = Console(stderr=True)
+Figures = dict[str, Any]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3, help="worlds for ours; peers get the first")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
+    parser.add_argument("--seeds", type=int, default=3, help="tight worlds; peers and speed get the first")
     parser.add_argument("--images", type=int, default=200_000)
-    parser.add_argument("--texts", type=int, default=TEXTS)
+    parser.add_argument("--texts", type=int, default=48_000)
     parser.add_argument("--demo-rows", type=int, default=200_000)
-    for part in ("peers", "demo", "large"):
-        parser.add_argument(f"--skip-{part}", action="store_true")
-    arguments = parser.parse_args()
+    parser.add_argument("--peer-seconds", type=float, default=7200, help="the longest a peer may take")
+    asked = parser.parse_args()
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
     with threadpool_limits(1):
-        figures = run(arguments)
-    record("index", figures)
+        for name in asked.parts or PARTS:
+            line, detail = PARTS[name](asked)
+            figures = keep(name, line, detail)
     sys.stdout.write(json.dumps(figures["line"]) + "\n")
 
 
-def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    worlds = [_world(seed, TIGHT, arguments) for seed in range(arguments.seeds)]
-    loose = _world(0, LOOSE, arguments)
-    data, variants = worlds[0].data, worlds[0].variants
-    best = chosen(data, variants)
-    line: dict[str, Any] = _scan_line(worlds, loose)
-    detail: dict[str, Any] = {"read": [w.table() for w in worlds], "loose": loose.table()}
+def keep(part: str, line: Figures, detail: Figures) -> Figures:
+    """Into the file with what other parts have measured before."""
+    file = RESULTS / "index.json"
+    known: Figures = json.loads(file.read_text())["figures"] if file.is_file() else {}
+    short = {name: round(value, 4) if isinstance(value, float) else value for name, value in line.items()}
+    figures = {
+        "line": known.get("line", {}) | short,
+        "measured_at": known.get("measured_at", {}) | {part: commit()},
+        "detail": known.get("detail", {}) | {part: detail},
+    }
+    record("index", figures)
+    return figures
+
+
+def scan(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+    worlds = [world(seed, True, asked.images, asked.texts) for seed in range(asked.seeds)]
+    loose = world(0, False, asked.images, asked.texts)
+    line = {
+        "scan_ratio_kmeans": statistics.mean(found.ratio("kmeans") for found in worlds),
+        "scan_ratio_paired": statistics.mean(found.ratio("paired") for found in worlds),
+        "extra_storage": max(found.trials[found.chosen].stored for found in worlds) - 1,
+        "loose_scan_ratio_kmeans": loose.ratio("kmeans"),
+    }
+    return line, {"tight": [found.table() for found in worlds], "loose": loose.table()}
+
+
+def against_faiss(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+    found = world(0, True, asked.images, asked.texts)
+    data, variants = found.data, {variant.name: variant for variant in found.variants}
     console.print("our speed beside faiss' …")
-    line |= {"kmeans_iter_ratio": speed.iteration_ratio(data, variants[1])}
-    line |= {"add_ratio": speed.add_ratio(data, variants[1])} | speed.rerank_loss(data, best)
-    line |= {"sharded_identical": speed.sharded_identical(data)}
-    detail["bootstrap"] = bootstrap.measure(data, variants[2])
-    console.print("q(p) beside a matrix product …")
-    detail["qp"] = qp.measure(len(data.training), len(data.gallery))
-    line["qp_gemm_fraction"] = detail["qp"]["qp_gemm_fraction"]
-    curves = [Curve("mudg", _own_points(data, best))]
-    if not arguments.skip_peers:
-        curves += _peers(data)
-        line |= _speed_line(curves)
-        plot(curves, RESULTS / "index.svg")
-    if not arguments.skip_large:
-        line["peak_gb"] = _keep(detail, "large", _large())["peak_gb"]
-    if not arguments.skip_demo:
-        found = demo_corpus.measure(Path(".mudg/bench-demo"), arguments.demo_rows, CELLS, 3 * 3600)
-        line["demo_scan_ratio_kmeans"] = _keep(detail, "demo", found)["ratio"]
-    detail["points"] = {c.name: TypeAdapter(list[Point]).dump_python(list(c.points)) for c in curves}
-    return {"line": {name: _short(value) for name, value in line.items()}, **detail}
+    product = qp.measure(len(data.training), len(data.gallery))
+    line = {
+        "qp_gemm_fraction": product["qp_gemm_fraction"],
+        "kmeans_iter_ratio": speed.iteration_ratio(data, variants["paired"]),
+        "add_ratio": speed.add_ratio(data, variants["paired"]),
+        "sharded_identical": speed.sharded_identical(data),
+    }
+    line |= speed.rerank_loss(data, variants[found.chosen])
+    return line, {"qp": product, "bootstrap": bootstrap.measure(data, variants["centred"])}
 
 
-def _keep(detail: dict[str, Any], name: str, found: dict[str, Any]) -> dict[str, Any]:
-    detail[name] = found
-    return found
+def against_peers(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+    found = world(0, True, asked.images, asked.texts)
+    finer = Ours(found.data, 0, cells=2 * CELLS).spilled
+    best = next(variant for variant in found.variants if variant.name == found.chosen)
+    own = [point for variant in (best, finer) for point in own_points(found.data, variant)]
+    curves = [Curve("mudg", own), *peers(found.data, asked.peer_seconds)]
+    plot(curves, RESULTS / "index.svg")
+    fastest = {curve.name: best_qps(curve.points, WANTED) for curve in curves}
+    qps = {name: point.qps_cpu for name, point in fastest.items() if point}
+    line = {f"qps_ratio_{name}": qps["mudg"] / other for name, other in qps.items() if name != "mudg"}
+    return line, {curve.name: TypeAdapter(list[Point]).dump_python(list(curve.points)) for curve in curves}
+
+
+def large(_: argparse.Namespace) -> tuple[Figures, Figures]:
+    console.print("a million images …")
+    with tempfile.TemporaryDirectory(prefix="mudg-bench-") as folder:
+        command = [sys.executable, "-m", "benchmarks.index.large", folder]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=2 * 3600)
+    found: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return {"peak_gb": found["peak_gb"]}, found
+
+
+def demo(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+    console.print("the demo corpus …")
+    found = demo_corpus.measure(Path(".mudg/bench-demo"), asked.demo_rows, CELLS, 3 * 3600)
+    return {"demo_scan_ratio_kmeans": found["ratio"]}, found
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], tuple[Figures, Figures]]] = {
+    "scan": scan,
+    "speed": against_faiss,
+    "peers": against_peers,
+    "large": large,
+    "demo": demo,
+}
 
 
 class Measured:
@@ -119,62 +174,34 @@ def _row(found: Trial) -> dict[str, float | None]:
     }
 
 
-def _world(seed: int, looseness: Any, arguments: argparse.Namespace) -> Measured:
-    console.print(f"world {seed}, {'tight' if looseness == TIGHT else 'loose'}: drawing, q(p), training …")
-    data = Data.draw(World(seed, looseness), arguments.images, arguments.texts, QUERIES)
+@cache
+def world(seed: int, tight: bool, images: int, texts: int) -> Measured:
+    console.print(f"world {seed}, {'tight' if tight else 'loose'}: drawing, q(p), training …")
+    data = Data.draw(World(seed, TIGHT if tight else LOOSE), images, texts, QUERIES)
     measured = Measured(data, Ours(data, seed).all())
     console.print_json(json.dumps(measured.table()))
     return measured
 
 
-def _scan_line(worlds: Sequence[Measured], loose: Measured) -> dict[str, Any]:
-    return {
-        "scan_ratio_kmeans": statistics.mean(world.ratio("kmeans") for world in worlds),
-        "scan_ratio_paired": statistics.mean(world.ratio("paired") for world in worlds),
-        "extra_storage": max(world.trials[world.chosen].stored for world in worlds) - 1,
-        "loose_scan_ratio_kmeans": loose.ratio("kmeans"),
-    }
-
-
-def _own_points(data: Data, best: Variant) -> list[Point]:
+def own_points(data: Data, variant: Variant) -> list[Point]:
     console.print("our queries a second …")
-    found = list(measure.measure(built(data, best, "sq8"), data.problem()))
+    found = list(measure.measure(built(data, variant, "sq8u"), data.problem()))
     return TypeAdapter(list[Point]).validate_python(found)
 
 
-def _peers(data: Data) -> list[Curve]:
+def peers(data: Data, seconds: float) -> list[Curve]:
+    """A peer that fails or takes too long is said so and left out: the others' figures stand."""
+    curves = []
     with tempfile.TemporaryDirectory(prefix="mudg-bench-") as folder:
         for name, array in data.problem()._asdict().items():
             np.save(Path(folder) / f"{name}.npy", array)
-        curves = []
         for name in PEERS:
             console.print(f"{name} …")
-            curves.append(run_peer(name, Path(folder), timeout=7200))
-        return curves
-
-
-def _speed_line(curves: Sequence[Curve]) -> dict[str, Any]:
-    best = {curve.name: best_qps(curve.points, WANTED) for curve in curves}
-    ours = best["mudg"]
-    assert ours is not None, "our own sweep must reach the wanted recall"
-    return {
-        f"qps_ratio_{name}": ours.qps_cpu / other.qps_cpu if other else None
-        for name, other in best.items()
-        if name != "mudg"
-    }
-
-
-def _large() -> dict[str, Any]:
-    console.print("a million images …")
-    with tempfile.TemporaryDirectory(prefix="mudg-bench-") as folder:
-        command = [sys.executable, "-m", "benchmarks.index.large", folder]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=2 * 3600)
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
-
-
-def _short(value: Any) -> Any:
-    return round(value, 4) if isinstance(value, float) else value
+            try:
+                curves.append(run_peer(name, Path(folder), timeout=seconds))
+            except PeerError as error:
+                console.print(f"[red]{error}[/]", highlight=False)
+    return curves
 
 
 if __name__ == "__main__":

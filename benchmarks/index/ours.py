@@ -15,7 +15,8 @@ from mudg_core.index import ivf, kmeans
 from mudg_core.index.coarse import Centring, Coarse, Probing
 from mudg_core.index.codes import vector_bytes
 from mudg_core.index.neighbors import Neighbors, nearest
-from mudg_core.index.router import first_cells, fit, held_out
+from mudg_core.index.pairs import held_out
+from mudg_core.index.router import first_cells, fit
 from mudg_core.index.search import Searcher
 from mudg_core.index.spill import Placement, spill
 from mudg_core.index.variants import Trial, choose_variant, trial
@@ -83,8 +84,8 @@ class Variant:
 class Ours:
     """Every variant on one world. `pairs` are the neighbours that are learned from; exact ones by default."""
 
-    def __init__(self, data: Data, seed: int, pairs: Int64 | None = None) -> None:
-        self.data, self.seed = data, seed
+    def __init__(self, data: Data, seed: int, pairs: Int64 | None = None, cells: int = CELLS) -> None:
+        self.data, self.seed, self.cells = data, seed, cells
         self.pairs = data.truth["training"] if pairs is None else pairs
         zero = np.zeros(DIM, np.float32)
         image, text = (
@@ -131,7 +132,7 @@ class Ours:
     def _placed(
         self, name: str, centring: Centring, images: Float32, targets: Float32, iterations: int
     ) -> Variant:
-        found = kmeans.cluster(images, targets, CELLS, iterations, self.seed)
+        found = kmeans.cluster(images, targets, self.cells, iterations, self.seed)
         coarse = Coarse.unrouted(centring, found.centroids)
         rows = np.arange(len(self.data.gallery))
         blocks = np.array_split(rows, -(-len(rows) // kmeans.TILE))
@@ -172,13 +173,14 @@ def built(data: Data, variant: Variant, code: str) -> Built:
     """Ours, as the peers are measured: every probability mass and number of re-ranked hits worth trying."""
     opened, took = timed(partial(searcher, data, variant, code))
     sweep = [
-        {"mass": mass, "rerank": rerank}
-        for mass in (0.6, 0.7, 0.75, 0.8, 0.825, 0.85, 0.875, 0.9, 0.925, 0.95, 0.975)
-        for rerank in (0, 12, 16, 24)
+        {"probes": 64, "mass": mass, "rerank": rerank}
+        for mass in (0.6, 0.7, 0.75, 0.8, 0.825, 0.85, 0.875, 0.9, 0.95)
+        for rerank in (0, 11, 14, 20)
     ]
     read = _Reads(opened)
     size = vector_bytes(code, DIM) * len(variant.placement.rows) + 2 * data.gallery.size
-    return Built({"code": code, "variant": variant.name}, took, size, sweep, read.search, read.count)
+    params = {"code": code, "variant": variant.name, "cells": variant.coarse.cells}
+    return Built(params, took, size, sweep, read.search, read.count)
 
 
 class _Reads:
@@ -188,7 +190,7 @@ class _Reads:
         self.opened, self.read = opened, 0
 
     def search(self, queries: Float32, params: dict[str, Any]) -> Int64:
-        probing = Probing(CELLS, params["mass"], GAIN)
+        probing = Probing(params["probes"], params["mass"], GAIN)
         found = self.opened.search(queries, NEAREST, probing, params["rerank"])
         self.read += int(found.read.sum())
         return found.hits.rows

@@ -1,7 +1,8 @@
 """Fine codes: what a vector costs inside the index.
 
     flat    float32            sq8, sq6, sq4   scalar quantiser of that many bits a dimension
-    fp16    half precision     pqM             product quantiser: M subquantisers of 8 bits, as in pq64
+    fp16    half precision     sq8u            the same with one range for all dimensions: a quicker scan
+                               pqM             product quantiser: M subquantisers of 8 bits, as in pq64
 
 The size decides whether an index fits on a disk, so it is said here once, apart from what builds the index.
 """
@@ -17,7 +18,14 @@ from mudg_core.errors import SettingsError
 
 ID_BYTES = 8
 PQ_BITS = 8
-SCALAR_BITS = {"flat": 32, "fp16": 16, "sq8": 8, "sq6": 6, "sq4": 4}
+SCALAR_BITS = {"flat": 32, "fp16": 16, "sq8": 8, "sq8u": 8, "sq6": 6, "sq4": 4}
+QUANTISERS = {
+    "fp16": "QT_fp16",
+    "sq8": "QT_8bit",
+    "sq8u": "QT_8bit_uniform",
+    "sq6": "QT_6bit",
+    "sq4": "QT_4bit",
+}
 
 _PRODUCT = re.compile(r"pq([1-9][0-9]*)")
 
@@ -60,7 +68,7 @@ def faiss_code(code: str, dim: int, cells: int) -> Any:
     if code == "flat":
         index: Any = faiss.IndexIVFFlat(quantiser, dim, cells, faiss.METRIC_INNER_PRODUCT)
     elif code in SCALAR_BITS:
-        kind = getattr(faiss.ScalarQuantizer, "QT_fp16" if code == "fp16" else f"QT_{SCALAR_BITS[code]}bit")
+        kind = getattr(faiss.ScalarQuantizer, QUANTISERS[code])
         index = faiss.IndexIVFScalarQuantizer(quantiser, dim, cells, kind, faiss.METRIC_INNER_PRODUCT, False)
     else:
         parts = subquantisers(code, dim)

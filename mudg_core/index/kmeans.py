@@ -30,7 +30,7 @@ Float64 = NDArray[np.float64]
 TILE = 8192  # pairs assigned at once; shards begin at multiples of it
 GRID = np.float32(2**26)  # exact in float64 for sums of up to 2^27 vectors
 DISTANCE_GRID = 2**24
-SAMPLED = 16  # every 16th pair measures the cross-modal objective: it costs a second assignment
+SAMPLED = 16  # every 16th pair measures the objectives: the cross-modal one costs a second assignment
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,8 @@ def on_grid(vectors: Float32) -> Float32:
 
 def assign(vectors: Float32, centroids: Float32) -> Int64:
     """The cell of each vector: its nearest centroid by cosine."""
-    return _nearest(vectors, centroids)[1]
-
-
-def _nearest(vectors: Float32, centroids: Float32) -> tuple[Float32, Int64]:
-    cosines, cells = faiss.knn(vectors, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT)
-    return cosines[:, 0], np.asarray(cells[:, 0], dtype=np.int64)
+    _, cells = faiss.knn(vectors, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT)
+    return np.asarray(cells[:, 0], dtype=np.int64)
 
 
 def partial(shard: PairShard, centroids: Float32) -> Partial:
@@ -162,13 +158,20 @@ def partial(shard: PairShard, centroids: Float32) -> Partial:
     distance = mismatched = sampled = 0
     for first in range(0, len(shard.images), TILE):
         images, targets = shard.images[first : first + TILE], shard.targets[first : first + TILE]
-        cosines, assigned = _nearest(images, centroids)
+        assigned = assign(images, centroids)
         _add_by_cell(sums, targets, assigned)
         counts += np.bincount(assigned, minlength=cells)
-        distance += int(np.rint((2 - 2 * cosines) * DISTANCE_GRID).astype(np.int64).sum())
-        wrong = assign(targets[::SAMPLED], centroids) != assigned[::SAMPLED]
-        mismatched, sampled = mismatched + int(wrong.sum()), sampled + len(wrong)
+        some = assigned[::SAMPLED]
+        distance += _squared_distance(images[::SAMPLED], centroids[some])
+        mismatched += int((assign(targets[::SAMPLED], centroids) != some).sum())
+        sampled += len(some)
     return Partial(sums, counts, distance, mismatched, sampled)
+
+
+def _squared_distance(images: Float32, centroids: Float32) -> int:
+    """Summed in whole units, so that tiles and shards add up exactly."""
+    distances = np.sum((images - centroids) ** 2, axis=1, dtype=np.float64)
+    return int(np.rint(distances * DISTANCE_GRID).astype(np.int64).sum())
 
 
 def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
@@ -183,9 +186,8 @@ def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
 
 
 def objectives(found: Partial) -> Objectives:
-    pairs = int(found.counts.sum())
     return Objectives(
-        kmeans=found.distance / DISTANCE_GRID / pairs,
+        kmeans=found.distance / DISTANCE_GRID / found.sampled,
         cross_modal=found.mismatched / found.sampled,
         empty_cells=int((found.counts == 0).sum()),
     )

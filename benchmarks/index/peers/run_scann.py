@@ -17,8 +17,8 @@ import scann
 from benchmarks.index.peers.measure import NEAREST, Built, Float32, Ids, Params, Problem, main, timed
 
 ROWS_PER_LEAF = (200, 100)  # 50 was slower at every recall
-SEARCHED = (0.02, 0.04, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15, 0.2, 0.3)  # share of the leaves
-REORDERED = (40, 60, 80, 100, 200)
+SEARCHED = (0.03, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.2)  # share of the leaves
+REORDERED = (40, 60, 100)
 SOAR_LAMBDA, OVERRETRIEVE = 1.5, 2.0
 DIMENSIONS_PER_BLOCK, ANISOTROPIC = 2, 0.2
 

@@ -103,7 +103,7 @@ def test_a_real_index_is_as_large_as_planned(code: str, tmp_path: Path) -> None:
 
 def test_codes_are_compared() -> None:
     sizes = index_sizes(paper())
-    assert list(sizes) == ["flat", "fp16", "sq8", "sq6", "sq4", "pq64"]
+    assert list(sizes) == ["flat", "fp16", "sq8", "sq8u", "sq6", "sq4", "pq64"]
     codebook, centroids = 256 * 768 * 4, 402_653_184
     assert sizes["pq64"] == 2_170_000_000 * 72 + codebook + centroids
 
