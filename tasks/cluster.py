@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from distributed import get_worker, wait, worker_client
+from distributed import get_worker, rejoin, secede, wait, worker_client
 
 from mudg_core.errors import OrchestrationError
 from mudg_core.index.kmeans import LocalPool, PairShard, Partial, Pool, partial
@@ -24,14 +24,16 @@ R = TypeVar("R")
 @contextmanager
 def cluster() -> Iterator[Any | None]:
     """A client of the cluster that this task runs on, its own slot freed meanwhile; None without a
-    cluster."""
+    cluster. After an error the slot is not taken back: what never ends may be holding it."""
     try:
         get_worker()
     except ValueError:
         yield None
         return
-    with worker_client() as client:
+    with worker_client(separate_thread=False) as client:
+        secede()  # type: ignore[no-untyped-call]
         yield client
+        rejoin()  # type: ignore[no-untyped-call]
 
 
 def spread(function: Callable[[T], R], items: Sequence[T], seconds: float) -> list[R]:
