@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -22,24 +23,47 @@ from mudg_core.index.version import (
     rollback,
 )
 from mudg_core.settings import StorageSettings
-from mudg_core.storage import ArtifactRef, ArtifactStore, layout
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, layout
 from tests.core.storage.making import maker, overwrite, recipe
 
 
+def store_in(folder: Path) -> ArtifactStore:
+    return ArtifactStore(StorageSettings(url=f"file://{folder}/store", cache_dir=str(folder / "cache")))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which the indexes of all tests are made already: each artifact costs a few syncs."""
+    folder = tmp_path_factory.mktemp("made")
+    indexes(store_in(folder), 5)
+    return folder
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> ArtifactStore:
-    return ArtifactStore(StorageSettings(url=f"file://{tmp_path}/store", cache_dir=str(tmp_path / "cache")))
+def store(made: Path, tmp_path: Path) -> ArtifactStore:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return store_in(tmp_path)
+
+
+def built(folder: Path) -> Facts:
+    (folder / "removed.npy").write_bytes(b"none")
+    return Facts({"variant": "routed", "training_shards": 2})
 
 
 def build_index(store: ArtifactStore, cells: int) -> tuple[ArtifactRef, tuple[ArtifactRef, ...]]:
-    shards = tuple(store.build(recipe("shard", settings={"n": n}), maker(b"s%d" % n)) for n in range(3))
-    embeddings = tuple(
-        store.build(recipe("embeddings", parents={"shard": shard}), maker(b"e%d" % n))
-        for n, shard in enumerate(shards)
-    )
-    centroids = store.build(recipe("centroids", settings={"cells": cells}), maker(b"c"))
-    parents = {"embeddings": embeddings, "centroids": centroids}
-    return store.build(recipe("index", parents=parents), maker(b"i")), shards
+    """Only its coarse level and its last part are its own."""
+
+    def make(stage: str, content: bytes = b"x", **changes: Any) -> ArtifactRef:
+        return store.build(recipe(stage, **changes), maker(content))
+
+    shards = tuple(make("shard", b"s%d" % n, settings={"n": n}) for n in range(2))
+    embeddings = tuple(make("embeddings", parents={"shard": shard}) for shard in shards)
+    parts = make("index-part"), make("index-part", settings={"cells": cells})
+    one = {"coarse": make("coarse", settings={"cells": cells})}
+    one |= {"centroids": make("centroids"), "samples": make("samples")}
+    neighbors = tuple(make("neighbors", parents={"embedding": ref}) for ref in embeddings)
+    parents = one | {"parts": parts, "neighbors": neighbors, "embeddings": embeddings}
+    return store.build(recipe("index", parents=parents), built), shards
 
 
 def test_no_index_yet(store: ArtifactStore) -> None:
@@ -51,14 +75,17 @@ def test_no_index_yet(store: ArtifactStore) -> None:
 def test_a_version_knows_what_it_was_made_from(store: ArtifactStore) -> None:
     index, shards = build_index(store, 4)
     version = load_version(store, index)
-    assert version.index == index
+    assert (version.index, version.variant, version.training) == (index, "routed", 2)
     assert version.shards == shards
-    assert version.centroids.stage == "centroids"
-    assert len(version.embeddings) == 3
+    for role in ("coarse", "centroids", "samples"):
+        assert getattr(version, role).stage == role
+    stages = [[ref.stage for ref in refs] for refs in (version.parts, version.neighbors, version.embeddings)]
+    assert stages == [["index-part"] * 2, ["neighbors"] * 2, ["embeddings"] * 2]
+    assert [store.manifest(ref).recipe.parents["shard"] for ref in version.embeddings] == list(shards)
 
 
 def test_promotion_moves_current_and_is_repeatable(store: ArtifactStore) -> None:
-    one, two = build_index(store, 4)[0], build_index(store, 8)[0]
+    one, two = build_index(store, 4)[0], build_index(store, 5)[0]
     promote(store, one)
     promote(store, one)
     assert current_version(store).index == one
@@ -84,10 +111,15 @@ def meddle(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, theirs: list[A
     return tries
 
 
-def test_only_an_index_can_be_promoted(store: ArtifactStore) -> None:
-    centroids = store.build(recipe("centroids"), maker())
-    with pytest.raises(DataError, match="not an index"):
-        promote(store, centroids)
+@pytest.mark.parametrize("missing", ["coarse", "centroids", "samples", "parts", "neighbors", "embeddings"])
+def test_only_an_index_can_be_promoted(store: ArtifactStore, missing: str) -> None:
+    parents = store.manifest(build_index(store, 4)[0]).recipe.parents
+    del parents[missing]
+    other = store.build(recipe("index", parents=parents), built)
+    for asked in (promote, load_version):
+        with pytest.raises(DataError, match="not an index") as caught:
+            asked(store, other)
+    assert "mudg index list" in caught.value.fix
     assert store.pointer(CURRENT) is None
 
 
@@ -183,11 +215,12 @@ def test_a_withdrawn_version_that_is_promoted_again_is_in_use_again(store: Artif
 
 
 def test_rollback_skips_versions_that_are_damaged_or_gone(store: ArtifactStore) -> None:
-    one, two, three, four = indexes(store, 4)
-    for index in (one, two, three, four):
+    one, no_part, no_coarse, no_manifest, last = indexes(store, 5)
+    for index in (one, no_part, no_coarse, no_manifest, last):
         promote(store, index)
-    overwrite(store, layout.manifest(three.stage, three.key), b"{}")
-    store.quarantine(load_version(store, two).centroids, "a test")
+    overwrite(store, layout.manifest(no_manifest.stage, no_manifest.key), b"{}")
+    store.quarantine(load_version(store, no_coarse).coarse, "a test")
+    store.quarantine(load_version(store, no_part).parts[1], "a test")
     assert rollback(store) == one
 
 
