@@ -76,5 +76,6 @@ def _run(name: str, command: list[str | Path], timeout: float) -> str:
     except subprocess.TimeoutExpired as error:
         raise PeerError(f"{name} was not done after {timeout:.0f} s") from error
     except subprocess.CalledProcessError as error:
-        raise PeerError(f"{name} failed: {error.stderr[-2000:]}") from error
+        why = f"exit code {error.returncode}"  # a negative one is the signal that ended it
+        raise PeerError(f"{name} failed with {why}: {error.stderr[-2000:]}") from error
     return done.stdout

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.index.curves import Curve, Point, Recall, best_qps, plot
-from benchmarks.index.peer_runs import PEERS, REQUIREMENTS, PeerError, environment, parse
+from benchmarks.index.peer_runs import PEERS, REQUIREMENTS, PeerError, environment, parse, run_peer
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -48,6 +48,16 @@ def test_the_last_line_of_a_peer_is_parsed() -> None:
 def test_anything_else_is_told_with_the_name_of_the_peer(out: str) -> None:
     with pytest.raises(PeerError, match="scann printed no measurement"):
         parse("scann", out)
+
+
+def test_a_peer_that_ends_badly_says_how(tmp_path: Path) -> None:
+    home = tmp_path / "hnsw"
+    (home / "bin").mkdir(parents=True)
+    (home / "requirements.txt").write_bytes((REQUIREMENTS / "hnsw.txt").read_bytes())
+    (home / "bin" / "python").write_text("#!/bin/sh\necho its last words >&2\nkill -9 $$\n")
+    (home / "bin" / "python").chmod(0o755)
+    with pytest.raises(PeerError, match="hnsw failed with exit code -9: its last words"):
+        run_peer("hnsw", tmp_path, tmp_path)
 
 
 def test_the_picture_is_well_formed_and_has_each_curve(tmp_path: Path) -> None:
