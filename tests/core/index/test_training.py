@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from mudg_core.errors import DataError
-from mudg_core.index import kmeans, training
+from mudg_core.index import kmeans
 from mudg_core.index.coarse import Centring
 from mudg_core.index.kmeans import LocalPool
-from mudg_core.index.pairs import Pairs
-from mudg_core.index.router import held_out
+from mudg_core.index.pairs import Pairs, held_out
 from mudg_core.index.samples import Counts, Samples
 from mudg_core.index.training import TrainingPairs
 from mudg_core.index.vectors import normalised
@@ -39,7 +38,7 @@ def made(variant: str, texts: int = TEXTS) -> TrainingPairs:
 def test_shards_cover_all_rows_once_and_begin_at_tiles(
     variant: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "TILE", 32)
+    monkeypatch.setattr(kmeans, "TILE", 32)
     pairs = made(variant)
     rows = 390 if variant == "kmeans" else LEFT
     shards = pairs.shards(most)
@@ -76,12 +75,6 @@ def test_centred_takes_both_means_away() -> None:
     assert pairs.centring is means
 
 
-@pytest.mark.parametrize("variant", ["kmeans", "paired", "centred"])
-def test_targets_lie_on_the_grid(variant: str) -> None:
-    targets = made(variant).load(slice(0, 50)).targets * 2.0**26
-    assert (targets == np.rint(targets)).all()
-
-
 @pytest.mark.parametrize("variant", ["paired", "centred"])
 def test_held_out_texts_are_not_used(variant: str) -> None:
     """NaN in them would be an error if anybody looked."""
@@ -113,8 +106,7 @@ def test_f48_more_cells_than_pairs() -> None:
 
 @pytest.mark.parametrize("variant", ["kmeans", "paired", "centred"])
 def test_however_many_shards_the_same_bytes(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (kmeans, training):
-        monkeypatch.setattr(module, "TILE", 32)
+    monkeypatch.setattr(kmeans, "TILE", 32)
     pairs, found = made(variant), set()
     for most in (1, 2, 5, 50):
         pool = LocalPool([pairs.load(part) for part in pairs.shards(most)])
