@@ -108,6 +108,7 @@ def test_image_sums_are_exact_over_any_split(
 ) -> None:
     images, texts = modality_gap(500)
     images *= np.linspace(0.5, 2, 500, dtype=np.float32)[:, None]
+    images[::3, :12] *= 2e-7  # small beside large: plain sums would depend on their order
     images[5, 0], images[300] = np.nan, 0
     whole, many = image_sum(shard_of(tmp_path / "whole", np.arange(500), images, texts))
     assert many == 498
