@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mudg_core.index.scoring import CHUNK, Scores
 
-SHARE = 16  # only this part of a block's scores is looked at closely at a time, for the memory that it takes
+SHARE = 64  # only this part of a block's scores is looked at closely at a time, for the memory that it takes
 PLACES = 2**32 - 1
 
 

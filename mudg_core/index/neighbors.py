@@ -63,13 +63,15 @@ def nearest(
     """
     # torch: here, since a run that finds everything made imports this module for `Neighbors` alone
     from mudg_core.index.best import Best
-    from mudg_core.index.scoring import TILE, Scorer, full_precision, tiles_within
+    from mudg_core.index.products import side_by_side
+    from mudg_core.index.scoring import TILE, Scorer, tiles_within
 
     _check(texts, images, rows, keep)
     order = _by_row(rows)
     tiles = min(tiles_within(block_bytes, texts.shape[1]), -(-len(images) // TILE))
-    scorer, best = Scorer(texts.shape[1], tiles, device), Best(len(texts), keep, device)
-    with full_precision():
+    best = Best(len(texts), keep, device)
+    with side_by_side(device) as each:
+        scorer = Scorer(texts.shape[1], tiles, device, each)
         for place in range(0, len(images), tiles * TILE):
             block = slice(place, place + tiles * TILE)
             scorer.load(images[block] if order is None else images[order[block]])

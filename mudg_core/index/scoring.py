@@ -8,18 +8,17 @@ that, with one and two threads). Another processor may still round otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mudg_core.index.products import Each, multiply
 from mudg_core.index.vectors import normalised, usable
 
 TILE = 1024  # products of 1024 x 1024 run within a few percent of the largest; smaller ones do not
-CHUNK = 128  # a power of two that divides TILE
+CHUNK = 128  # divides TILE
 SKEW = 16  # rows of scores that lie a power of two apart would compete for the same cache lines
 
 
@@ -42,7 +41,8 @@ class Scores:
 class Scorer:
     """A block of images and its scores with one tile of texts, in buffers that are filled again and again."""
 
-    def __init__(self, dim: int, tiles: int, device: str) -> None:
+    def __init__(self, dim: int, tiles: int, device: str, each: Each) -> None:
+        self._each = each
         self._images = torch.zeros(tiles, TILE, dim, device=device)
         self._unusable: list[torch.Tensor] = []
         self._texts = torch.zeros(TILE, dim, device=device)
@@ -62,21 +62,21 @@ class Scorer:
         """Up to a tile of texts with all images of the block."""
         self._texts.zero_()
         self._texts[: len(texts)] = _on(self._texts, np.array(texts, dtype=np.float32))
-        tops = [self._score_tile(number)[: len(texts)] for number in range(len(self._unusable))]
+        tops = list(self._each(self._score_tile, range(len(self._unusable))))
         scores = self._scores[: len(tops), : len(texts)]
-        return Scores(scores.view(*scores.shape[:2], -1, CHUNK), torch.cat(tops, dim=1))
+        return Scores(scores.view(*scores.shape[:2], -1, CHUNK), torch.cat(tops, dim=1)[: len(texts)])
 
     def _score_tile(self, number: int) -> torch.Tensor:
         """Maxima are taken at once, while the tile is still in the cache."""
         scores = self._scores[number]
-        torch.mm(self._texts, self._images[number].t(), out=scores)
+        multiply(self._texts, self._images[number], out=scores)
         if len(self._unusable[number]):
             scores.index_fill_(1, self._unusable[number], -torch.inf)
         return scores.view(TILE, -1, CHUNK).amax(2)
 
 
 def _float32(images: NDArray[np.floating]) -> NDArray[np.float32]:
-    """torch converts from half precision ten times as fast as numpy; the copy is since it wants to own."""
+    """torch converts half precision ten times as fast as numpy, but only from memory it may write."""
     converted: NDArray[np.float32] = torch.from_numpy(np.array(images)).float().numpy()
     return converted
 
@@ -88,14 +88,3 @@ def _on(like: torch.Tensor, array: NDArray[np.generic]) -> torch.Tensor:
 def tiles_within(block_bytes: int, dim: int) -> int:
     """How many tiles of images go into a block, so that they and their scores take up to `block_bytes`."""
     return max(1, block_bytes // (TILE * 4 * (dim + TILE)))
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    """Training may have allowed TF32 or bfloat16 products in this process; scores are float32 throughout."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)

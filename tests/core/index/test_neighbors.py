@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mudg_core.errors import DataError, SettingsError
 from mudg_core.index.neighbors import Int64, Neighbors, nearest
+from mudg_core.index.products import side_by_side
 from mudg_core.index.scoring import TILE
 from tests.core.index.making import Float32, sphere
 
@@ -195,6 +197,20 @@ def test_inputs_and_precision_are_left_as_they_were() -> None:
     finally:
         torch.set_float32_matmul_precision("highest")
     assert (texts.tobytes(), images.tobytes(), rows.tobytes()) == before
+
+
+def test_products_stay_on_one_thread_until_the_last_search_ends() -> None:
+    """Searches overlap on a worker with threads: the first to end must not let go of the limit."""
+    with threadpool_limits(limits=2, user_api="blas"):
+        with side_by_side("cpu"):
+            with side_by_side("cpu"):
+                pass
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 def memory(field: str) -> int:
