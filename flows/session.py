@@ -25,6 +25,8 @@ DASK = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
     "distributed.scheduler.no-workers-timeout": "300s",  # workers that cannot start are an error, not a wait
 }
+# Its port is opened all the same. Any free one: on a fixed one, two runs on one machine would meet.
+NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 
 @contextmanager
@@ -71,7 +73,7 @@ def _scheduler(compute: ComputeSettings) -> Iterator[str]:
             threads_per_worker=1,
             memory_limit=compute.memory_limit,
             host="127.0.0.1",
-            dashboard_address=None,
+            scheduler_kwargs=NO_DASHBOARD,
         ) as cluster,
     ):
         cluster.scheduler.add_plugin(WorkersOnDemand(cluster, compute.workers))

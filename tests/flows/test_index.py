@@ -274,7 +274,7 @@ def test_the_gate_leaves_the_old_version_current(first: Built, tmp_path: Path) -
     assert place.run("index", "promote", new, *strict, ends=3)["error"] == "GateError"
     assert place.run("index", "promote", new, "--force", *strict)["current"] == new
     place.run("index", "promote", first.index)
-    (code,) = place.digests("code")
+    code = min(place.digests("code"))
     assert "is not an index" in place.run("index", "promote", code, ends=3)["what"]
 
 
