@@ -24,6 +24,7 @@ from mudg_core.index.samples import Counts, Samples, draw
 from mudg_core.index.spill import Placement, join, spill
 from mudg_core.index.training import TrainingPairs
 from mudg_core.index.variants import choose_variant, trial
+from mudg_core.index.vectors import normalised
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from tasks.cluster import pair_pool
 from tasks.policy import Work, stage
@@ -56,10 +57,10 @@ def draw_samples(work: Work, *, embeddings: Refs) -> Facts:
 def find_neighbors(work: Work, *, samples: ArtifactRef, embedding: ArtifactRef, texts: float) -> Facts:
     """q(p): the nearest images in one shard, exactly, of a share of the training texts and of all others."""
     found, shard = read_queries(work.store, samples), open_shards(work, [embedding])[0]
-    training, queries = found.counts.training, found.all()
+    training, queries = found.counts.training, found.vectors
     exact = np.r_[: int(training * texts), training : len(queries)]
-    device = work.settings.compute.device
-    near = nearest(queries[exact], shard.images, shard.rows, KEEP, device=device)
+    asked = queries if len(exact) == len(queries) else queries[exact]
+    near = nearest(asked, shard.images, shard.rows, KEEP, device=work.settings.compute.device)
     rows, cosines = _nothing(len(queries))
     rows[exact], cosines[exact] = near.rows, near.cosines
     total, usable = image_sum(shard)
@@ -78,7 +79,8 @@ def complete_neighbors(
     found, shard = read_queries(work.store, samples), open_shards(work, [embedding])[0]
     near, share = read_neighbors(work.store, exact), work.settings.index.bootstrap_probes
     left = np.flatnonzero((near.rows < 0).all(axis=1))
-    more = nearest_through(open_coarse(work.store, guide), found.all()[left], shard, KEEP, share)
+    texts = normalised(found.vectors[left])
+    more = nearest_through(open_coarse(work.store, guide), texts, shard, KEEP, share)
     near.rows[left], near.cosines[left] = more.rows, more.cosines
     shutil.copyfile(work.store.file(exact, "sum.npy"), work.scratch / "sum.npy")
     _save(work, near)

@@ -123,13 +123,14 @@ def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
     """Recall against vectors read, of held-out captions and of images. The first point has the configured
     cost."""
     version, settings = load_version(work.store, index), work.settings.index
-    searcher, samples = open_searcher(work.store, version), read_queries(work.store, version.samples)
+    samples = read_queries(work.store, version.samples)
     removed = removed_from(work.store, index)
     near = merged_neighbors(work.store, version.neighbors)
-    asked = [(settings.probes, settings.mass), *measure.costs(searcher)]
     points = {}
     for name, kind in (("text queries", "report"), ("image queries", "images")):
         truth = truth_of(near, samples, kind, removed)
+        searcher = open_searcher(work.store, version, image_queries=kind == "images")
+        asked = [(settings.probes, settings.mass), *measure.costs(searcher)]
         how = settings.gain, settings.rerank, own_rows(samples, kind)
         points[name] = measure.curves(searcher, samples.of(kind), truth, asked, *how)
     (work.scratch / "recall.json").write_text(

@@ -51,7 +51,7 @@ def main() -> None:
 def run(folder: Path, images: int, texts: int) -> dict[str, float]:
     shards = [EmbeddingShard.open(path) for path in write_shards(folder, images)]
     samples = draw(shards, Counts(texts, 1000, 1000, 1), seed=0)
-    found = [nearest(samples.all(), shard.images, shard.rows, KEEP) for shard in shards]
+    found = [nearest(samples.vectors, shard.images, shard.rows, KEEP) for shard in shards]
     near = reduce(Neighbors.merge, found)
     sums = [image_sum(shard) for shard in shards]
     mean = sum(total for total, _ in sums) / sum(rows for _, rows in sums)

@@ -14,7 +14,7 @@ from flows.results import counts
 from flows.session import call
 from mudg_core.errors import InputError
 from mudg_core.index import measure
-from mudg_core.index.opened import open_searcher, own_rows, truth_of
+from mudg_core.index.opened import open_searcher, own_rows, truth_of, unknown_rows
 from mudg_core.index.recall import At, Point, cheapest, share
 from mudg_core.index.samples import Samples
 from mudg_core.index.variants import VARIANTS
@@ -41,7 +41,12 @@ def run_remove(rows: Sequence[int], as_json: bool, file: Path | None, changes: C
             what=f"{len(rows)} rows to remove: give between 1 and {MOST_REMOVED:,} row numbers from 0 up",
             fix="`mudg search --json` shows the rows of images",
         )
-    current_version(ArtifactStore(settings_from(file, changes).storage))  # nothing to remove from otherwise
+    store = ArtifactStore(settings_from(file, changes).storage)
+    if unknown := unknown_rows(store, current_version(store), rows):
+        raise InputError(
+            what=f"rows {unknown[:10]} are not in the index",
+            fix="`mudg search --json` shows the rows of images",
+        )
     _build(False, rows, as_json, file, changes)
 
 
@@ -172,7 +177,8 @@ def _curve(
     asked: list[tuple[int, float]] | None = None,
 ) -> list[Point]:
     version = load_version(store, index)
-    searcher, samples = open_searcher(store, version), Samples.read(store.folder(version.samples))
+    searcher = open_searcher(store, version, image_queries=kind == "images")
+    samples = Samples.read(store.folder(version.samples))
     truth = truth_of(merged_neighbors(store, version.neighbors), samples, kind, removed_from(store, index))
     how = settings.index.gain, settings.index.rerank, own_rows(samples, kind)
     return measure.curves(searcher, samples.of(kind), truth, asked or measure.costs(searcher), *how)

@@ -56,6 +56,11 @@ class Coarse:
         """Queries go to the nearest centroids, as in any IVF index."""
         return cls(centring, centroids, centroids, np.zeros(len(centroids), np.float32))
 
+    def for_images(self) -> Coarse:
+        """The same cells for queries that are images: they go where an image would be put."""
+        image = self.centring.image
+        return Coarse.unrouted(Centring(image, image), self.centroids)
+
     @property
     def cells(self) -> int:
         return len(self.centroids)

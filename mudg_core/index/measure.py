@@ -40,9 +40,7 @@ def curves(
         rows = found.hits.rows if own is None else others(found.hits.rows, own)
         return rows[:, :neighbors], found.read
 
-    searcher.search(
-        queries[:1], 1, Probing(1)
-    )  # what is loaded at the first search would count as time of the first point
+    searcher.search(queries[:1], 1, Probing(1))  # what the first search loads is not the first point's time
     return curve(search, queries, truth, asked, searcher.images)
 
 

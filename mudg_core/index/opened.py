@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mudg_core.encode.embed import EmbeddingShard, gather_images
@@ -19,19 +21,26 @@ from mudg_core.storage import ArtifactRef, ArtifactStore
 COARSE, PART, REMOVED = "coarse.safetensors", "part.faiss", "removed.npy"
 
 
-def open_searcher(store: ArtifactStore, version: IndexVersion) -> Searcher:
+def open_searcher(store: ArtifactStore, version: IndexVersion, *, image_queries: bool = False) -> Searcher:
     """All parts memory-mapped; exact features for re-ranking come from the embeddings themselves."""
+    coarse = open_coarse(store, version.coarse)
     shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]
 
     def fetch(rows: Int64) -> Float32:
         return gather_images(shards, rows)
 
     return Searcher(
-        open_coarse(store, version.coarse),
+        coarse.for_images() if image_queries else coarse,
         [open_part(store, ref) for ref in version.parts],
         fetch,
         spilled=version.variant == "spilled",
     )
+
+
+def unknown_rows(store: ArtifactStore, version: IndexVersion, rows: Sequence[int]) -> list[int]:
+    """Which of these rows no shard of the version has."""
+    known = (EmbeddingShard.open(store.folder(ref)).rows for ref in version.embeddings)
+    return sorted(set(rows).difference(*(np.intersect1d(rows, shard).tolist() for shard in known)))
 
 
 def open_coarse(store: ArtifactStore, coarse: ArtifactRef) -> Coarse:

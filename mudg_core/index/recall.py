@@ -66,7 +66,8 @@ class Point:
     def cost(self) -> str:
         """In words, for messages."""
         mass = f", mass {self.mass:g}" if 0 < self.mass < 1 else ""
-        return f"{self.probes} probes{mass}: {self.read:,.0f} vectors a query, {share(self.share_read)}"
+        probes = f"{self.probes} probe{'' if self.probes == 1 else 's'}"
+        return f"{probes}{mass}: {self.read:,.0f} vectors a query, {share(self.share_read)}"
 
     def to_json(self, *, timed: bool = False) -> dict[str, Any]:
         """Without `qps` unless asked for: a wall clock must not reach a digest by accident."""

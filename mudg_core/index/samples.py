@@ -43,9 +43,6 @@ class Samples:
     def of(self, kind: str) -> Float32:
         return normalised(self.vectors[self.counts.part(kind)])
 
-    def all(self) -> Float32:
-        return normalised(self.vectors)
-
     def write(self, folder: Path) -> None:
         np.save(folder / "vectors.npy", self.vectors)
         np.save(folder / "rows.npy", self.rows)

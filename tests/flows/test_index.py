@@ -245,6 +245,10 @@ def test_rows_to_remove_are_numbers_from_zero_up(first: Built, rows: list[str]) 
     assert first.place.digests() == before
 
 
+def test_a_row_that_is_not_there_cannot_be_removed(first: Built) -> None:
+    assert "[99999999]" in first.place.run("index", "remove", "99999999", ends=2)["what"]
+
+
 def test_rolled_back_stays_so_until_somebody_promotes(first: Built, grown: Built, tmp_path: Path) -> None:
     place = grown.place.copy(tmp_path)
     assert place.command("index", "rollback") == {"current": first.index, "note": ""}

@@ -139,3 +139,12 @@ def test_f44_queries_of_another_dimension(queries: Float32) -> None:
     with pytest.raises(DataError, match="against an index of dimension 24") as caught:
         made().choose(queries, sizes, Probing(1))
     assert "model" in caught.value.fix
+
+
+def test_images_as_queries_go_where_images_are_put() -> None:
+    images, texts = modality_gap(200)
+    centring = Centring(images.mean(axis=0), texts.mean(axis=0))
+    routed = Coarse(centring, images[:9], texts[:9], np.ones(9, np.float32), routed=True)
+    first = routed.for_images().choose(images, np.ones(9, np.int64), Probing(1, 0.5, 2.0))[:, 0]
+    assert first.tolist() == routed.cells_of(images).tolist()
+    assert first.tolist() != routed.choose(images, np.ones(9, np.int64), Probing(1))[:, 0].tolist()

@@ -35,7 +35,7 @@ def test_kinds_do_not_overlap_and_are_what_their_rows_say(tmp_path: Path) -> Non
         assert np.linalg.norm(found.of(kind), axis=1) == pytest.approx(1, abs=1e-6)
         assert len(set(rows.tolist())) == len(rows)
         assert {row // 100 for row in rows.tolist()} == {0, 1, 2}, "from all shards"
-    assert found.all().shape == (147, 24)
+    assert found.vectors.shape == (147, 24)
     assert sorted(captions.tolist()) != captions.tolist(), "in random order"
 
 
