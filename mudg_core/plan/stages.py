@@ -117,7 +117,7 @@ def index_sizes(work: Workload) -> dict[str, int]:
     """The same for the code that is set and for those it could be, largest first."""
     codes = {*SCALAR_BITS, work.settings.index.code, *(["pq64"] if work.dim % 64 == 0 else [])}
     sizes = {code: index_bytes(work, code) for code in codes}
-    return dict(sorted(sizes.items(), key=lambda item: -item[1]))
+    return dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0])))
 
 
 def populate(work: Workload) -> Cost:
