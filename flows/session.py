@@ -23,6 +23,11 @@ R = TypeVar("R")
 DASK = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
+    # Dask holds a few references of ours and no arrays, so pausing a worker frees nothing: it would wait for
+    # good. A worker over its limit is ended instead, and the error says so.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
     "distributed.scheduler.no-workers-timeout": "300s",  # workers that cannot start are an error, not a wait
 }
 # Its port is opened all the same. Any free one: on a fixed one, two runs on one machine would meet.

@@ -48,7 +48,7 @@ class ComputeSettings(Area):
 
     dask_address: str | None = Field(None, description="scheduler to use; empty starts a local cluster")
     workers: int = Field(2, ge=1, le=256)
-    memory_limit: str = Field("1.5GiB", description="per worker of a local cluster")
+    memory_limit: str = Field("2GiB", description="per worker of a local cluster")
     task_timeout_seconds: float = Field(3600.0, gt=0)
     shards_per_task: int = Field(4, ge=1, description="shards in one Prefect task")
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
