@@ -6,7 +6,6 @@ and the next of the group takes its place, until every group has its quota or no
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image
 
+from mudg_core.corpus.decode import Refused, decode
 from mudg_core.errors import DataError
 
 Float32 = NDArray[np.float32]
@@ -104,9 +104,8 @@ def _try(
 
 def _decode(data: bytes) -> Image.Image | None:
     try:
-        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as image:
-            return image.convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return decode(data)
+    except Refused:
         return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from PIL import Image
 
+from mudg_core.corpus.decode import decode
 from mudg_core.corpus.shards import ShardSample, read_members, write_shard
 from mudg_core.dataset.build import CHOSEN, Filled
 
@@ -48,7 +47,7 @@ def read_training_set(folder: Path, clip: Clip) -> tuple[Pixels, NDArray[np.int6
     table = table.filter(pc.equal(table.column("outcome"), CHOSEN))
     keys = [_key(row) for row in table.column("row").to_pylist()]
     images = read_members(folder / TAR, keys)
-    pixels = np.stack([clip.pixels(Image.open(io.BytesIO(images[key]))) for key in keys])
+    pixels = np.stack([clip.pixels(decode(images[key])) for key in keys])
     return pixels, table.column("label").to_numpy()
 
 

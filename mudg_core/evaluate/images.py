@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
+from mudg_core.corpus.decode import decode
 from mudg_core.corpus.demo.targets import TARGET_BY_NAME, evaluation_images
 from mudg_core.corpus.shards import ShardSample, encode_jpeg, read_shard, write_shard
 from mudg_core.errors import InputError
@@ -106,5 +106,4 @@ class EvaluationSet:
         """In the order of the labels."""
         number = list(self.labels).index(domain)
         for sample in read_shard(self.folder / f"{number:04d}.tar"):
-            with Image.open(io.BytesIO(sample.image or b"")) as image:
-                yield image.convert("RGB")
+            yield decode(sample.image or b"")
