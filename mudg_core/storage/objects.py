@@ -47,6 +47,12 @@ class Objects(Protocol):
     def list(self, prefix: str) -> Iterator[str]:
         """Paths that begin with `prefix`: for people and garbage collection, no decision rests on it."""
 
+    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """The same with the bytes of each object."""
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Some bytes of an object; MissingArtifactError if there is none."""
+
     def local_path(self, path: str) -> Path | None:
         """Where the object lies on this machine's disk, if it does at all."""
 

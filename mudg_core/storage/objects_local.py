@@ -97,6 +97,20 @@ class LocalObjects:
                 if path.startswith(prefix):
                     yield path
 
+    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
+        for path in self.list(prefix):
+            with suppress(FileNotFoundError):  # gone since it was listed, or a link to nowhere
+                yield path, (self.root / path).stat().st_size
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        with disk_errors(self.root / path):
+            try:
+                with (self.root / path).open("rb") as stream:
+                    stream.seek(start)
+                    return stream.read(length)
+            except FileNotFoundError as error:
+                raise MissingArtifactError(what="the file is not there", where=self._where(path)) from error
+
     def _where(self, path: str) -> str:
         return f"{self.url}/{path}"
 

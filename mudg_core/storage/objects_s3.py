@@ -110,11 +110,29 @@ class S3Objects:
             self.delete(path)
 
     def list(self, prefix: str) -> Iterator[str]:
+        for path, _ in self.sizes(prefix):
+            yield path
+
+    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
         with s3_errors(self._where(prefix)):
             pages = self.client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.bucket, Prefix=self._key(prefix)):
                 for item in page.get("Contents", []):
-                    yield item["Key"].removeprefix(f"{self.prefix}/" if self.prefix else "")
+                    yield (
+                        item["Key"].removeprefix(f"{self.prefix}/" if self.prefix else ""),
+                        int(item["Size"]),
+                    )
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        if length <= 0:
+            return b""
+        span = f"bytes={start}-{start + length - 1}"
+
+        def request() -> bytes:
+            data: bytes = self.client.get_object(**self._object(path), Range=span)["Body"].read()
+            return data
+
+        return self._call(path, request)
 
     def _put(self, path: str, data: bytes, **condition: str) -> str:
         checksum = base64.b64encode(hashlib.sha256(data).digest()).decode()

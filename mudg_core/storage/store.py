@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, MudgError, StorageError
@@ -67,6 +67,11 @@ class ArtifactStore:
         ref = self.find(recipe) or self._build(recipe, make)
         self._clear_checkpoints(recipe)  # also of one that was found: its maker may have died before this
         return ref
+
+    def temporary(self) -> AbstractContextManager[Path]:
+        """A folder for copies of what lies elsewhere, on the disk where artifacts are made; removed after
+        use, also after a crash."""
+        return scratch_folder(self._scratch)
 
     def checkpoints(self, recipe: Recipe) -> Checkpoints:
         """Where the maker of an artifact keeps how far it has come; gone once the artifact is there."""

@@ -1,0 +1,163 @@
+"""The corpus: which shards of which sources belong to it, in order. It only grows.
+
+One artifact names all shards, and the pointer `corpus` names that artifact. Two people who add at the same
+time cannot lose each other's shards: the pointer moves only from where they saw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mudg_core.corpus.sources import KINDS
+from mudg_core.corpus.sources import shard as shards
+from mudg_core.corpus.sources.files import SourceFiles
+from mudg_core.corpus.sources.shard import SourceFile, SourceShard
+from mudg_core.errors import ConflictError, DataError, InputError
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Pointer, Recipe
+
+STAGE, POINTER, ROLE = "corpus", "corpus", "shards"
+TRIES = 10
+Tell = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a source was found to have."""
+
+    url: str
+    kind: str
+    parts: list[SourceFile]
+    entries: int
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of a source. `gone`: files that were registered before and are not there any more."""
+
+    inspection: Inspection
+    new: list[ArtifactRef] = field(default_factory=list)
+    rows: int = 0
+    known: int = 0
+    gone: list[str] = field(default_factory=list)
+
+
+def inspect(url: str, store: ArtifactStore, rows_per_shard: int, tell: Tell = lambda _: None) -> Inspection:
+    """Looks at names, sizes and headers; nothing is downloaded."""
+    files = SourceFiles(url, store.settings)
+    entries = files.entries()
+    kind = next((name for name, module in KINDS.items() if module.recognises(entries)), None)
+    if kind is None:
+        suffixes = sorted({entry.suffix or "no suffix" for entry in entries})[:10]
+        raise InputError(
+            what=f"nothing to embed among {len(entries)} files ({', '.join(suffixes) or 'none'})",
+            where=files.url,
+            fix="give a folder or bucket prefix with WebDataset tars, parquet files of url and caption, "
+            "embeddings in clip-retrieval's layout (img_emb/ text_emb/ metadata/), or images",
+        )
+    found: list[SourceFile] = []
+    for part in KINDS[kind].parts(files, entries, rows_per_shard):
+        found += part
+        tell(len(found))
+    if not found:
+        raise DataError(
+            what=f"none of {len(entries)} files has a row", where=files.url, fix="look at the source"
+        )
+    return Inspection(files.url, kind, found, len(entries))
+
+
+def add(store: ArtifactStore, inspection: Inspection, rows_per_shard: int) -> Added:
+    """Registers what is new. Adding a source again registers the files that came since."""
+    for _ in range(TRIES):
+        pointer = store.pointer(POINTER)
+        before = list(refs(store, pointer))
+        known = {(s.url, *file.identity): file for s in _load(store, before) for file in s.files}
+        added = _new(store, inspection, rows_per_shard, known, _end(store, before))
+        if not added.new:
+            return added
+        try:
+            store.move_pointer(POINTER, _name(store, [*before, *added.new]), pointer)
+        except ConflictError:
+            continue  # somebody else has added: their rows come first
+        return added
+    raise ConflictError(
+        what="the corpus is being changed without pause", fix="run again when nobody else adds"
+    )
+
+
+def refs(store: ArtifactStore, pointer: Pointer | None = None) -> Sequence[ArtifactRef]:
+    """All registered shards, in order of their rows; none if nothing was ever added."""
+    pointer = pointer or store.pointer(POINTER)
+    if pointer is None:
+        return ()
+    found = store.manifest(pointer.ref).recipe.parents[ROLE]
+    return (found,) if isinstance(found, ArtifactRef) else found
+
+
+def _new(
+    store: ArtifactStore,
+    inspection: Inspection,
+    rows_per_shard: int,
+    known: dict[tuple[str, str, int], SourceFile],
+    first_row: int,
+) -> Added:
+    own = {key: file for key, file in known.items() if key[0] == inspection.url}
+    fresh, changed = [], []
+    for part in inspection.parts:
+        old = own.pop((inspection.url, *part.identity), None)
+        if old is None:
+            fresh.append(part)
+        elif old.fingerprint != part.fingerprint:
+            changed.append(part.name)
+    if changed:
+        raise DataError(
+            what=f"{len(changed)} files have changed since they were added: {', '.join(changed[:5])}",
+            where=inspection.url,
+            fix="put new data into new files; rows that are in the index cannot change what they are",
+        )
+    made, rows = [], first_row
+    for group in _grouped(fresh, rows_per_shard):
+        shard = SourceShard(kind=inspection.kind, url=inspection.url, first_row=rows, files=tuple(group))
+        made.append(shards.save(store, shard))
+        rows += shard.rows
+    gone = sorted({name for _, name, _ in own})
+    return Added(inspection, made, rows - first_row, len(inspection.parts) - len(fresh), gone)
+
+
+def _grouped(parts: Sequence[SourceFile], rows_per_shard: int) -> Iterator[list[SourceFile]]:
+    """Small files together, in order; a large one alone."""
+    group: list[SourceFile] = []
+    rows = 0
+    for part in parts:
+        if group and rows + part.rows > rows_per_shard:
+            yield group
+            group, rows = [], 0
+        group.append(part)
+        rows += part.rows
+    if group:
+        yield group
+
+
+def _name(store: ArtifactStore, members: list[ArtifactRef]) -> ArtifactRef:
+    def make(scratch: Path) -> Facts:
+        (scratch / "shards.txt").write_text("".join(f"{ref}\n" for ref in members))
+        return Facts({"shards": len(members), "rows": _end(store, members)})
+
+    return store.build(Recipe(stage=STAGE, algorithm=1, parents={ROLE: tuple(members)}), make)
+
+
+def _load(store: ArtifactStore, members: Sequence[ArtifactRef]) -> Iterator[SourceShard]:
+    return (shards.load(store, ref) for ref in members)
+
+
+def _end(store: ArtifactStore, members: Sequence[ArtifactRef]) -> int:
+    """The first row that nobody has."""
+    if not members:
+        return 0
+    facts = store.manifest(members[-1]).facts
+    return int(str(facts["first_row"])) + int(str(facts["rows"]))
