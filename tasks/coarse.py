@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mudg_core.encode.embed import EmbeddingShard
+from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.index import kmeans
 from mudg_core.index.coarse import Coarse
 from mudg_core.index.kmeans import Clustering, Objectives, PairShard

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from mudg_core.corpus.images import Link, ShardImages, is_dead
+from mudg_core.corpus.opened import open_shard
 from mudg_core.dataset import build, candidates
 from mudg_core.dataset.label import pseudo_label
 from mudg_core.dataset.select import plan_selection
 from mudg_core.dataset.training_set import write_training_set
-from mudg_core.encode.embed import gather_images, gather_metadata
+from mudg_core.encode.shard import gather_images, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.index.opened import check_model
 from mudg_core.index.version import load_version
@@ -111,12 +112,12 @@ def fetch(
 
 def _fetcher(work: Work, links: dict[int, Link], shards: list[ArtifactRef]) -> build.Fetch:
     """Images from the corpus shards; a link that has died gives nothing."""
-    images = ShardImages(lambda number: work.store.file(shards[number], "shard.tar"), links)
+    images = ShardImages(lambda number: open_shard(work.store, shards[number]), links)
     return lambda rows: images.read(row for row in rows if not is_dead(links[row]))
 
 
 def _embedder(work: Work) -> build.Embed:
-    clip = work.clip(work.settings.encode.model)
+    clip = work.encoder(work.settings.encode.model)
 
     def embed(images: list[Image.Image]) -> Any:
         return clip.encode_images(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -46,6 +46,7 @@ class Work:
     settings: Settings
     scratch: Path
     checkpoints: Checkpoints
+    encoders: dict[str, Clip] = field(default_factory=dict)
 
     def clip(self, name: str) -> Clip:
         """A model, on the device that the settings name. Torch is loaded here and not with the stages,
@@ -53,6 +54,12 @@ class Work:
         from mudg_core.encode.models import load_clip
 
         return load_clip(name, self.settings.compute.device)
+
+    def encoder(self, name: str) -> Clip:
+        """The same for a stage that leaves the model as it is: loaded once for all artifacts of a task."""
+        if name not in self.encoders:
+            self.encoders[name] = self.clip(name)
+        return self.encoders[name]
 
 
 @dataclass(frozen=True)
@@ -212,11 +219,12 @@ def execute(where: str, settings: Settings, recipes: list[Recipe]) -> list[dict[
     """Builds (or adopts) the artifacts of a batch of recipes: the only Prefect task that computes."""
     chosen: Stage = pkgutil.resolve_name(where)
     store = ArtifactStore(settings.storage)
+    encoders: dict[str, Clip] = {}
 
     def build(recipe: Recipe) -> ArtifactRef:
         checkpoints = store.checkpoints(recipe)
         return store.build(
-            recipe, lambda scratch: chosen.make(recipe, Work(store, settings, scratch, checkpoints))
+            recipe, lambda scratch: chosen.make(recipe, Work(store, settings, scratch, checkpoints, encoders))
         )
 
     return [build(recipe).model_dump() for recipe in recipes]

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from benchmarks.index.ours import CELLS, KEEP, NEAREST, Data, Ours, Shard, Variant, trials
-from mudg_core.encode.embed import EmbeddingShard
+from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.index.bootstrap import nearest_through
 
 EXACT, PROBES = 0.1, 0.1  # the defaults of `index.bootstrap_texts` and `index.bootstrap_probes`

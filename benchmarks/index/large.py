@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.index.world import DIM, World
-from mudg_core.encode.embed import IMAGES, METADATA, TEXTS, EmbeddingShard, gather_images
+from mudg_core.encode.shard import IMAGES, METADATA, TEXTS, EmbeddingShard, gather_images
 from mudg_core.index import ivf, kmeans
 from mudg_core.index.coarse import Coarse, Probing
 from mudg_core.index.neighbors import Neighbors, nearest

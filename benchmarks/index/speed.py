@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.index.ours import CELLS, Data, Shard, Variant, searcher
 from benchmarks.index.world import DIM
-from mudg_core.encode.embed import EmbeddingShard
+from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.index import ivf, kmeans
 from mudg_core.index.coarse import Probing
 from mudg_core.index.part import assign_shard

@@ -4,42 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from mudg_core.corpus.shards import Place, locate, read_places
+from mudg_core.corpus.opened import TAR, CorpusShard
 
-Link = Mapping[str, Any]  # a row's metadata: at least shard (number), key and url
+Link = Mapping[str, Any]  # a row's metadata: at least shard (number), file, key and url
 
 
 @dataclass(frozen=True)
 class ShardImages:
-    """`links` says where each row lies. A shard is walked through once, however often rows are asked for."""
+    """`links` says where each row lies. A shard is visited once for all rows that are asked for together."""
 
-    tar_of: Callable[[int], Path]
+    open_shard: Callable[[int], CorpusShard]
     links: Mapping[int, Link]
-    _places: dict[int, dict[str, Place]] = field(default_factory=dict, repr=False)
+    _opened: dict[int, CorpusShard] = field(default_factory=dict, repr=False)
 
     def read(self, rows: Iterable[int]) -> dict[int, bytes]:
         """Encoded images by row; a row without an image is left out."""
-        wanted: dict[int, dict[str, int]] = {}
+        wanted: dict[int, dict[tuple[str, str], int]] = {}
         for row in rows:
             link = self.links[row]
-            wanted.setdefault(link["shard"], {})[link["key"]] = row
+            wanted.setdefault(link["shard"], {})[link.get("file") or TAR, link["key"]] = row
         found: dict[int, bytes] = {}
-        for shard, keys in sorted(wanted.items()):
-            places = self._located(shard)
-            here = {key: places[key] for key in keys if key in places}
-            found |= {keys[key]: data for key, data in read_places(self.tar_of(shard), here).items()}
+        for number, places in sorted(wanted.items()):
+            if number not in self._opened:
+                self._opened[number] = self.open_shard(number)
+            images = self._opened[number].images(places.keys())
+            found |= {places[place]: data for place, data in images.items()}
         return found
-
-    def _located(self, shard: int) -> dict[str, Place]:
-        if shard not in self._places:
-            keys = {link["key"] for link in self.links.values() if link["shard"] == shard}
-            self._places[shard] = locate(self.tar_of(shard), keys)
-        return self._places[shard]
 
 
 def is_dead(link: Link) -> bool:
     """Whether a link has died since it was crawled. The demo world marks such links in their URL."""
-    return "/gone/" in link["url"]
+    return str(link["url"]).startswith("https://images.demo.example/gone/")

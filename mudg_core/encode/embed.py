@@ -1,182 +1,181 @@
-"""Embedding a corpus shard, in the layout that clip-retrieval, autofaiss and embedding-reader share.
+"""Embedding a corpus shard: samples in, features and metadata out, in one pass.
 
-    img_emb/img_emb_0.npy   text_emb/text_emb_0.npy   metadata/metadata_0.parquet
-
-Row i of all three is the same pair; `row` in the metadata is its number in the whole corpus.
+Threads decode and tokenise ahead of the forward pass; batches are filled from whatever comes next, across the
+files of a shard. A bad sample costs that sample, never the shard.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import torch
 from numpy.typing import NDArray
-from PIL import Image
 
+from mudg_core.corpus.decode import DEFAULT_LIMITS, Limits, Refused, decode
 from mudg_core.corpus.shards import ShardSample
-from mudg_core.errors import DataError
+from mudg_core.encode.duplicates import perceptual_hashes
+from mudg_core.encode.shard import Float32
+from mudg_core.encode.writer import SCHEMA, Refusal, ShardWriter, Written
 
-if TYPE_CHECKING:  # torch is slow to load, and readers of what was made do without
+if TYPE_CHECKING:
     from mudg_core.encode.models import Clip, Pixels
 
-Float16 = NDArray[np.float16]
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+T = TypeVar("T")
+R = TypeVar("R")
+Located = tuple[str, ShardSample]  # a sample and the file it lies in
 
-IMAGES = "img_emb/img_emb_0.npy"
-TEXTS = "text_emb/text_emb_0.npy"
-METADATA = "metadata/metadata_0.parquet"
+CHUNK = 64  # samples that a thread prepares at a time
+AHEAD = 4  # chunks that may wait for the forward pass, for each thread
+TOO_MANY = "shard: more samples than were announced"
+NO_IMAGE = "image: none"
+OPTED_OUT = "opted out"
 
 
 @dataclass(frozen=True)
-class Embedded:
-    """Counts for the manifest: rows written, and rows refused by reason."""
+class Reading:
+    """How samples are read; nothing here decides what a good one becomes."""
 
-    rows: int
-    refused: dict[str, int]
+    threads: int = 1  # 0: in the thread that computes
+    limits: Limits = DEFAULT_LIMITS
+    keep_opted_out: bool = False
+
+
+class Ready(NamedTuple):
+    """A sample that the model can take."""
+
+    pixels: Pixels
+    tokens: torch.Tensor
+    line: dict[str, Any]
 
 
 def embed_shard(
-    samples: Iterable[ShardSample], clip: Clip, first_row: int, batch_size: int, out: Path
-) -> Embedded:
-    """Writes the three files of a shard below `out`. A bad sample costs that sample, never the shard."""
-    images: list[Float32] = []
-    texts: list[Float32] = []
-    lines: list[dict[str, Any]] = []
-    refused: dict[str, int] = {}
-    for pixels, captions, metadata in _batches(samples, clip, first_row, batch_size, refused):
-        image, text = clip.encode_images(pixels, batch_size), clip.encode_texts(captions, batch_size)
-        finite = np.isfinite(np.concatenate([image, text], axis=1)).all(axis=1)
-        good = finite & image.any(axis=1) & text.any(axis=1)
-        for reason, bad in (("embedding not finite", ~finite), ("embedding of norm zero", finite & ~good)):
-            if bad.any():
-                refused[reason] = refused.get(reason, 0) + int(bad.sum())
-        images.append(image[good])
-        texts.append(text[good])
-        lines.extend(line for line, keep in zip(metadata, good, strict=True) if keep)
-    if not lines:
-        raise DataError(what=f"no usable sample in the shard ({refused})", fix="check the shard's images")
-    _write(out, np.concatenate(images), np.concatenate(texts), lines)
-    return Embedded(rows=len(lines), refused=refused)
+    samples: Iterable[Located],
+    clip: Clip,
+    first_row: int,
+    out: Path,
+    *,
+    rows: int | None = None,
+    batch_size: int | None = None,
+    reading: Reading | None = None,
+) -> Written:
+    """Writes an embedded shard below `out` (see `shard`). Sample i gets row `first_row + i`; where the shard
+    has announced how many `rows` it has, later ones are refused, as their numbers belong to others."""
+    reading, size = reading or Reading(), batch_size or clip.batch_size
+    last = None if rows is None else first_row + rows
+
+    def prepare(chunk: Sequence[tuple[int, Located]]) -> tuple[list[Ready], list[Refusal]]:
+        return _prepare(chunk, clip, reading, last)
+
+    numbered = enumerate(samples, first_row)
+    with ShardWriter(out, clip.dim) as writer:
+        ready = _accepted(ahead(prepare, chunks(numbered, CHUNK), reading.threads), writer)
+        for batch in chunks(ready, size):
+            _forward(batch, clip, writer)
+        return writer.close()
 
 
-def _batches(
-    samples: Iterable[ShardSample], clip: Clip, first_row: int, size: int, refused: dict[str, int]
-) -> Iterator[tuple[Pixels, list[str], list[dict[str, Any]]]]:
-    pixels: list[Pixels] = []
-    captions: list[str] = []
-    lines: list[dict[str, Any]] = []
-    for number, sample in enumerate(samples):
+def _accepted(prepared: Iterable[tuple[list[Ready], list[Refusal]]], writer: ShardWriter) -> Iterator[Ready]:
+    for ready, refusals in prepared:
+        writer.refuse(refusals)
+        yield from ready
+
+
+def _prepare(
+    chunk: Sequence[tuple[int, Located]], clip: Clip, reading: Reading, last: int | None
+) -> tuple[list[Ready], list[Refusal]]:
+    pixels, lines, refusals = [], [], []
+    for row, (file, sample) in chunk:
         try:
-            with Image.open(io.BytesIO(sample.image or b""), formats=("JPEG", "PNG", "WEBP")) as image:
-                pixels.append(clip.pixels(image))
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            reason = f"image: {type(error).__name__}"
-            refused[reason] = refused.get(reason, 0) + 1
-            continue
-        captions.append(sample.caption)
-        row = first_row + number
-        lines.append(
-            {
-                "row": row,
-                "key": sample.key,
-                "url": sample.url,
-                "caption": sample.caption,
-                "sha256": sample.sha256,
-            }
-        )
-        if len(lines) == size:
-            yield np.stack(pixels), captions, lines
-            pixels, captions, lines = [], [], []
-    if lines:
-        yield np.stack(pixels), captions, lines
+            if last is not None and row >= last:
+                raise Refused(TOO_MANY)
+            found, line = _decode(sample, clip, reading)
+        except Refused as refused:
+            refusals.append(Refusal(row, sample.key, file, sample.url, refused.reason))
+        else:
+            pixels.append(found)
+            lines.append({"row": row, "file": file, **line})
+    tokens = clip.tokens([line["caption"] for line in lines]) if lines else torch.zeros(0)
+    return [Ready(*parts) for parts in zip(pixels, tokens, lines, strict=True)], refusals
 
 
-def _write(out: Path, images: Float32, texts: Float32, lines: list[dict[str, Any]]) -> None:
-    for name, features in ((IMAGES, images), (TEXTS, texts)):
-        (out / name).parent.mkdir()
-        np.save(out / name, features.astype(np.float16))
-    (out / METADATA).parent.mkdir()
-    pq.write_table(pa.Table.from_pylist(lines), out / METADATA, compression="zstd")
+def _decode(sample: ShardSample, clip: Clip, reading: Reading) -> tuple[Pixels, dict[str, Any]]:
+    if sample.opt_out and not reading.keep_opted_out:
+        raise Refused(OPTED_OUT)
+    if sample.image is None:
+        raise Refused(sample.error_message or NO_IMAGE)
+    image = decode(sample.image, reading.limits)
+    return clip.pixels(image), {
+        "key": sample.key,
+        "url": sample.url,
+        "caption": sample.caption,
+        "sha256": sample.sha256,
+        "width": sample.original_width or image.width,
+        "height": sample.original_height or image.height,
+        "caption_length": len(sample.caption),
+        "opt_out": sample.opt_out,
+    }
 
 
-@dataclass(frozen=True)
-class EmbeddingShard:
-    """A shard on disk, memory-mapped; checked for alignment when it is opened."""
+def _forward(batch: Sequence[Ready], clip: Clip, writer: ShardWriter) -> None:
+    """Features of a batch, and with them what only they can tell. Rows that say nothing are set aside."""
+    pixels = np.stack([ready.pixels for ready in batch])
+    tokens = torch.stack([ready.tokens for ready in batch])
+    images, texts = clip.encode_images(pixels, len(batch)), clip.encode_tokens(tokens, len(batch))
+    good, refusals = _usable(images, texts, [ready.line for ready in batch])
+    writer.refuse(refusals)
+    if not good.any():
+        return
+    lines = [ready.line for ready, keep in zip(batch, good, strict=True) if keep]
+    images, texts = images[good], texts[good]
+    found = {"cosine": (images * texts).sum(axis=1), "phash": perceptual_hashes(pixels[good])}
+    columns = {name: [line.get(name) for line in lines] for name in SCHEMA.names} | found
+    writer.add(images, texts, pa.table(columns, schema=SCHEMA))
 
-    images: Float16
-    texts: Float16
-    metadata_path: Path
 
-    @classmethod
-    def open(cls, folder: Path) -> EmbeddingShard:
+def _usable(
+    images: Float32, texts: Float32, lines: Sequence[dict[str, Any]]
+) -> tuple[NDArray[np.bool_], list[Refusal]]:
+    both = np.concatenate([images, texts], axis=1)
+    finite: NDArray[np.bool_] = np.isfinite(both).all(axis=1)
+    good = finite & images.any(axis=1) & texts.any(axis=1)
+    refusals = []
+    for place in np.flatnonzero(~good).tolist():
+        line, reason = lines[place], "zero norm" if finite[place] else "not finite"
+        where = line["row"], line["key"], line["file"], line["url"]
+        refusals.append(Refusal(*where, f"embedding: {reason}"))
+    return good, refusals
+
+
+def ahead(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """`function` of each item, in order, some items ahead of whoever takes the results. The items themselves
+    are drawn here, one at a time, so that readers need not be safe to share."""
+    if not threads:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="prepare") as pool:
         try:
-            images = np.load(folder / IMAGES, mmap_mode="r", allow_pickle=False)
-            texts = np.load(folder / TEXTS, mmap_mode="r", allow_pickle=False)
-            rows = pq.read_metadata(folder / METADATA).num_rows
-        except (OSError, ValueError, EOFError, pa.ArrowException) as error:
-            raise DataError(
-                what=f"the shard cannot be read: {error}", where=str(folder), fix="embed the shard again"
-            ) from error
-        if not (len(images) == len(texts) == rows) or images.shape != texts.shape:
-            raise DataError(
-                what=f"misaligned shard: images {images.shape}, texts {texts.shape}, metadata {rows} rows",
-                where=str(folder),
-                fix="embed the shard again",
-            )
-        return cls(images, texts, folder / METADATA)
-
-    @cached_property
-    def rows(self) -> Int64:
-        return np.asarray(
-            pq.read_table(self.metadata_path, columns=["row"]).column(0).to_numpy(), dtype=np.int64
-        )
-
-    def metadata(self) -> pa.Table:
-        return pq.read_table(self.metadata_path)
-
-    def places(self, rows: Int64) -> tuple[Int64, Int64]:
-        """Which of `rows` are in this shard: their positions in `rows`, and their lines in the shard."""
-        place = np.searchsorted(self.rows, rows, sorter=self._ascending)
-        lines = self._ascending[np.minimum(place, len(self.rows) - 1)]
-        here = np.flatnonzero(self.rows[lines] == rows)
-        return here, lines[here]
-
-    @cached_property
-    def _ascending(self) -> Int64:
-        """The lines in the order of their rows: ours ascend, those of a foreign pool need not."""
-        return np.argsort(self.rows, kind="stable")
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= AHEAD * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
-def gather_images(shards: Sequence[EmbeddingShard], rows: Int64) -> Float32:
-    """Image features of corpus rows, whichever shards they lie in."""
-    features = np.full((len(rows), shards[0].images.shape[1]), np.nan, dtype=np.float32)
-    for shard in shards:
-        here, lines = shard.places(rows)
-        features[here] = shard.images[lines]
-    if np.isnan(features).any():
-        lost = rows[np.isnan(features).any(axis=1)]
-        raise DataError(what=f"rows {lost[:5].tolist()} are in no shard", fix="build the index again")
-    return features
-
-
-def gather_metadata(shards: Sequence[EmbeddingShard], rows: Int64) -> pa.Table:
-    """Metadata of corpus rows, one line each in the order of `rows`, with the number of the shard."""
-    tables, positions = [], []
-    for number, shard in enumerate(shards):
-        here, lines = shard.places(rows)
-        if len(here):
-            table = shard.metadata().take(pa.array(lines))
-            tables.append(table.append_column("shard", pa.array(np.full(len(here), number))))
-            positions.append(here)
-    order = np.argsort(np.concatenate(positions)) if positions else np.zeros(0, np.int64)
-    if len(order) != len(rows):
-        raise DataError(what=f"{len(rows) - len(order)} rows are in no shard", fix="build the index again")
-    return pa.concat_tables(tables).take(pa.array(order))
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of `size` items, the last of them perhaps shorter."""
+    source = iter(items)
+    for first in source:
+        yield list(chain([first], islice(source, size - 1)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import mudg_core.encode.torchvision_ops  # noqa: F401  (before open_clip is imported)
-from mudg_core.encode.weights import local_files, locate
+from mudg_core.encode.weights import local_files, locate, weights_digest
 from mudg_core.errors import ModelError
+from mudg_core.settings import EncodeSettings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -25,6 +27,16 @@ with warnings.catch_warnings():
 
 Float32 = NDArray[np.float32]
 Pixels = NDArray[np.uint8]
+
+HOW_TO_NAME = (
+    "give local-dir:PATH, demo:index, demo:student, ARCHITECTURE/TAG as open_clip lists them, or "
+    "ARCHITECTURE/FILE.safetensors"
+)
+RESAMPLING = {
+    "bicubic": Image.Resampling.BICUBIC,
+    "bilinear": Image.Resampling.BILINEAR,
+    "nearest": Image.Resampling.NEAREST,
+}
 
 
 @dataclass(frozen=True)
@@ -39,48 +51,95 @@ class Clip:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     device: torch.device
+    resize_mode: str = "shortest"
+    resampling: Image.Resampling = Image.Resampling.BICUBIC
 
     @property
     def dim(self) -> int:
         return int(self.config["model_cfg"]["embed_dim"])
 
+    @property
+    def batch_size(self) -> int:
+        return EncodeSettings().batch(self.device.type)
+
     def pixels(self, image: Image.Image) -> Pixels:
-        """An image as the model wants it: shortest side resized, centre cropped, still bytes."""
-        image, size = image.convert("RGB"), self.image_size
-        if image.size != (size, size):
-            wide, high = (size * side // min(image.size) for side in image.size)
-            image = image.resize((wide, high), Image.Resampling.BICUBIC)
-            left, top = round((wide - size) / 2), round((high - size) / 2)  # as torchvision rounds
-            image = image.crop((left, top, left + size, top + size))
-        return np.array(image)
+        """An image as the model wants it, still bytes: the shortest side resized and the centre cropped, or
+        (where the model was trained so) everything squashed into a square."""
+        size = self.image_size
+        if image.mode != "RGB":
+            image = image.convert("RGB")
+        if image.size == (size, size):
+            return np.array(image)
+        if self.resize_mode == "squash":
+            return np.array(image.resize((size, size), self.resampling))
+        wide, high = (size * side // min(image.size) for side in image.size)
+        image = image.resize((wide, high), self.resampling)
+        left, top = round((wide - size) / 2), round((high - size) / 2)  # as torchvision rounds
+        return np.array(image.crop((left, top, left + size, top + size)))
 
     def normalise(self, pixels: Pixels | torch.Tensor) -> torch.Tensor:
         """Bytes (n, h, w, 3) as the float tensor (n, 3, h, w) that the vision tower was trained on."""
-        batch = torch.as_tensor(pixels).to(self.device).permute(0, 3, 1, 2).float().div_(255)
+        sent = torch.as_tensor(pixels).to(self.device, non_blocking=True)
+        batch = sent.permute(0, 3, 1, 2).float().div_(255)
         mean, std = (torch.tensor(v, device=self.device).view(1, 3, 1, 1) for v in (self.mean, self.std))
         return batch.sub_(mean).div_(std)
 
     @torch.inference_mode()
-    def encode_images(self, pixels: Pixels, batch_size: int = 256) -> Float32:
+    def encode_images(self, pixels: Pixels, batch_size: int | None = None) -> Float32:
         """Unit-norm image features, batch by batch."""
-        parts = [
-            self.network.encode_image(self.normalise(pixels[i : i + batch_size]), normalize=True)
-            for i in range(0, len(pixels), batch_size)
-        ]
+        size = batch_size or self.batch_size
+        with self._precision():
+            parts = [
+                self.network.encode_image(self.normalise(pixels[i : i + size]), normalize=True)
+                for i in range(0, len(pixels), size)
+            ]
         return _stack(parts, self.dim)
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int | None = None) -> Float32:
+        """Unit-norm text features, batch by batch."""
+        return self.encode_tokens(self.tokens(texts), batch_size)
 
     @torch.inference_mode()
-    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> Float32:
-        """Unit-norm text features, batch by batch."""
-        parts = [
-            self.network.encode_text(self.tokens(texts[i : i + batch_size]), normalize=True)
-            for i in range(0, len(texts), batch_size)
-        ]
-        return _stack(parts, self.dim)
+    def encode_tokens(self, tokens: torch.Tensor, batch_size: int | None = None) -> Float32:
+        """The same of texts that are tokens already. Texts of like length go together: what comes after a
+        text's end is cut off (see `_text_features`), and most captions fill a fraction of the context."""
+        size, ends = batch_size or self.batch_size, tokens.argmax(dim=1)
+        order = torch.argsort(ends, stable=True)
+        with self._precision():
+            parts = [
+                self._text_features(tokens[order[i : i + size]].to(self.device))
+                for i in range(0, len(tokens), size)
+            ]
+        features = _stack(parts, self.dim)
+        unsorted = np.empty_like(features)
+        unsorted[order.numpy()] = features
+        return unsorted
+
+    def _text_features(self, tokens: torch.Tensor) -> torch.Tensor:
+        """In a causal tower no token sees a later one, so nothing after the last end token is computed."""
+        net = self.network
+        causal = isinstance(net, open_clip.CLIP) and net.attn_mask is not None
+        if not (causal and net.text_pool_type == "argmax"):
+            whole: torch.Tensor = net.encode_text(tokens, normalize=True)
+            return whole
+        length = int(tokens.argmax(dim=1).max()) + 1 if len(tokens) else 0
+        cut = tokens[:, :length]
+        x = net.token_embedding(cut) + net.positional_embedding[:length]
+        x = net.transformer(x, attn_mask=net.attn_mask[:length, :length])
+        x = net.ln_final(x[torch.arange(len(cut), device=cut.device), cut.argmax(dim=1)])
+        if net.text_projection is not None:
+            linear = isinstance(net.text_projection, torch.nn.Linear)
+            x = net.text_projection(x) if linear else x @ net.text_projection
+        return torch.nn.functional.normalize(x, dim=-1)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        """Mixed on a GPU; on a CPU half precision saves no time."""
+        return torch.autocast("cuda") if self.device.type == "cuda" else nullcontext()
 
     def tokens(self, texts: Iterable[str]) -> torch.Tensor:
+        """Token ids, still in the CPU's memory."""
         tokens: torch.Tensor = self.tokenizer(list(texts))
-        return tokens.to(self.device)
+        return tokens
 
 
 def _stack(parts: list[torch.Tensor], dim: int) -> Float32:
@@ -89,11 +148,23 @@ def _stack(parts: list[torch.Tensor], dim: int) -> Float32:
     return torch.cat(parts).float().cpu().numpy()
 
 
+def blank_clip(name: str) -> Clip:
+    """A model of the same build; with random weights, where its own would have to be downloaded."""
+    path, pretrained = locate(name)
+    return load_clip(name) if pretrained is None else _load(name, path, None, "cpu")
+
+
 def load_clip(name: str, device: str = "cpu") -> Clip:
     """The model called `name`, in evaluation mode, ready on `device`."""
     path, pretrained = locate(name)
     if pretrained is None:
         local_files(name, path)
+    elif pretrained.endswith(".safetensors"):
+        weights_digest(name)  # tells of a missing file in our words
+    return _load(name, path, pretrained, device)
+
+
+def _load(name: str, path: str, pretrained: str | None, device: str) -> Clip:
     try:
         network = open_clip.create_model(path, pretrained=pretrained, device=device)
         tokenizer = open_clip.get_tokenizer(path)
@@ -101,7 +172,7 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
         raise ModelError(
             what=f"the CLIP model cannot be loaded: {error}",
             where=name,
-            fix="give local-dir:PATH, demo:index, demo:student or ARCHITECTURE/TAG as open_clip lists them",
+            fix=HOW_TO_NAME,
         ) from error
     preprocess = open_clip.get_model_preprocess_cfg(network)
     size = preprocess["size"]
@@ -114,7 +185,16 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
         mean=tuple(preprocess["mean"]),
         std=tuple(preprocess["std"]),
         device=torch.device(device),
+        **_resizing(preprocess, name),
     )
+
+
+def _resizing(preprocess: dict[str, Any], name: str) -> dict[str, Any]:
+    mode, kind = preprocess.get("resize_mode", "shortest"), preprocess.get("interpolation", "bicubic")
+    if mode not in ("shortest", "squash") or kind not in RESAMPLING:
+        what = f"images for this model are resized by {mode!r} and {kind!r}, which mudg cannot do"
+        raise ModelError(what=what, where=name, fix="use a model with resize_mode shortest or squash")
+    return {"resize_mode": mode, "resampling": RESAMPLING[kind]}
 
 
 def model_config(name: str) -> dict[str, Any]:
@@ -128,6 +208,6 @@ def model_config(name: str) -> dict[str, Any]:
         raise ModelError(
             what=f"the model's configuration cannot be read: {error}",
             where=name,
-            fix="give local-dir:PATH, demo:index, demo:student or ARCHITECTURE/TAG as open_clip lists them",
+            fix=HOW_TO_NAME,
         ) from error
     return config

@@ -1,8 +1,9 @@
 """Which model a name means, and the digest of its weights, without loading it.
 
 A model is named as the user would write it: `local-dir:PATH` (a folder with `open_clip_config.json` and
-`open_clip_model.safetensors`), `ARCHITECTURE/TAG` (a hub tag of open_clip, such as `ViT-B-16/openai`), or
-`demo:index` and `demo:student`, the two small models that come with the project.
+`open_clip_model.safetensors`), `ARCHITECTURE/TAG` (a hub tag of open_clip, such as `ViT-B-16/openai`),
+`ARCHITECTURE/FILE.safetensors` (weights on disk), or `demo:index` and `demo:student`, the two small models
+that come with the project.
 
 A run that finds all its artifacts made needs no more than this, so open_clip is imported for hub tags only.
 """
@@ -19,10 +20,11 @@ from mudg_core.errors import ModelError
 DEMO_MODELS = Path(__file__).parent / "demo"
 CONFIG_FILE = "open_clip_config.json"
 WEIGHTS_FILE = "open_clip_model.safetensors"
+PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 
 
 def locate(name: str) -> tuple[str, str | None]:
-    """What open_clip wants for a name: (model or `local-dir:` path, hub tag or nothing)."""
+    """What open_clip wants for a name: (model or `local-dir:` path, hub tag or file or nothing)."""
     if name.startswith("demo:"):
         return f"local-dir:{DEMO_MODELS / name.removeprefix('demo:')}", None
     if name.startswith("local-dir:"):
@@ -34,7 +36,23 @@ def locate(name: str) -> tuple[str, str | None]:
             where=name,
             fix="write ARCHITECTURE/TAG, for example ViT-B-16/openai",
         )
+    if tag.endswith(PICKLES):
+        raise ModelError(
+            what="a pickled checkpoint can run code when it is loaded, so it is not",
+            where=name,
+            fix="convert it to safetensors, on a machine that you can spare",
+        )
     return architecture, tag
+
+
+def absolute(name: str) -> str:
+    """The same model for a process that works in another folder."""
+    if name.startswith("local-dir:"):
+        return f"local-dir:{Path(name.removeprefix('local-dir:')).expanduser().absolute()}"
+    architecture, _, file = name.partition("/")
+    if file.endswith(".safetensors"):
+        return f"{architecture}/{Path(file).expanduser().absolute()}"
+    return name
 
 
 def local_files(name: str, path: str) -> list[Path]:
@@ -58,7 +76,7 @@ def weights_digest(name: str) -> str:
     else:
         from mudg_core.encode.models import open_clip
 
-        files = [_downloaded(name, path, pretrained)]
+        files = [_weight_file(name, path, pretrained)]
         digest.update(json.dumps(open_clip.get_model_config(path), sort_keys=True).encode())
     for file in files:
         facts = file.stat()
@@ -71,6 +89,16 @@ def _file_digest(file: Path, size: int, changed: int) -> bytes:
     """sha256 of a file, read once for as long as its size and time of change stay."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").digest()
+
+
+def _weight_file(name: str, architecture: str, tag: str) -> Path:
+    if not tag.endswith(".safetensors"):
+        return _downloaded(name, architecture, tag)
+    if not Path(tag).is_file():
+        raise ModelError(
+            what="no such file of weights", where=name, fix="write ARCHITECTURE/FILE.safetensors"
+        )
+    return Path(tag)
 
 
 @functools.lru_cache(maxsize=32)

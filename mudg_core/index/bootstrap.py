@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mudg_core.encode.embed import EmbeddingShard
+from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.index.coarse import Coarse, Probing
 from mudg_core.index.ivf import blank, populate
 from mudg_core.index.neighbors import Neighbors

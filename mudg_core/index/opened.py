@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mudg_core.encode.embed import EmbeddingShard, gather_images
+from mudg_core.encode.shard import EmbeddingShard, gather_images
 from mudg_core.errors import DataError
 from mudg_core.index import ivf
 from mudg_core.index.coarse import Coarse

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from mudg_core.encode.embed import EmbeddingShard, gather_images
+from mudg_core.encode.shard import EmbeddingShard, gather_images
 from mudg_core.errors import DataError
 from mudg_core.index.coarse import Centring
 from mudg_core.index.kmeans import Float64, on_grid

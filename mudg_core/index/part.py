@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mudg_core.encode.embed import EmbeddingShard
+from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.errors import DataError
 from mudg_core.index.coarse import Coarse
 from mudg_core.index.kmeans import TILE, assign

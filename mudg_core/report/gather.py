@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from mudg_core import __version__
 from mudg_core.corpus.images import ShardImages
+from mudg_core.corpus.opened import open_shard
 from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
@@ -170,10 +171,10 @@ def _gallery(
 def _from_corpus(
     store: ArtifactStore, found: ArtifactRef, rows: list[int], shards: Sequence[ArtifactRef]
 ) -> dict[int, bytes]:
-    table = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard", "key"])
+    table = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard", "file", "key"])
     wanted = table.filter(pc.is_in(table.column("row"), pa.array(rows, pa.int64()))).to_pylist()
     links = {line["row"]: line for line in wanted}
-    return ShardImages(lambda number: store.file(shards[number], "shard.tar"), links).read(rows)
+    return ShardImages(lambda number: open_shard(store, shards[number]), links).read(rows)
 
 
 def _image(line: dict[str, Any], data: bytes, prompts: list[str]) -> GalleryImage:

@@ -66,9 +66,10 @@ class Student(nn.Module):
     def tokens(self, texts: Sequence[str]) -> Tensor:
         """Token ids with room for the soft prompt right after the start token."""
         ids, words = self.clip.tokens(texts), len(self._words)
-        fits = (ids[:, 1 : 1 + words] == self._words).all(dim=1).tolist()
+        fits = (ids[:, 1 : 1 + words] == self._words.cpu()).all(dim=1).tolist()
         pairs = zip(texts, fits, strict=True)
-        return self.clip.tokens(text if fit else f"{self.prompt} {text}" for text, fit in pairs)
+        longer = self.clip.tokens(text if fit else f"{self.prompt} {text}" for text, fit in pairs)
+        return longer.to(self.clip.device)
 
     def text_features(self, tokens: Tensor) -> Tensor:
         """Unit-norm features of texts whose first words are the soft prompt."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mudg_core.corpus import images
 from mudg_core.corpus.images import ShardImages, is_dead
+from mudg_core.corpus.opened import StoredShard
 from mudg_core.corpus.shards import ShardSample, write_shard
 
 
@@ -31,23 +31,29 @@ LINKS = {
 }
 
 
+def pool(tars: list[Path]) -> ShardImages:
+    return ShardImages(lambda number: StoredShard(0, 10, tars[number]), LINKS)
+
+
 def test_each_row_gives_its_own_image(tars: list[Path]) -> None:
-    read = ShardImages(tars.__getitem__, LINKS).read([13, 1, 3])
-    assert read == {13: b"image 13", 1: b"image 01", 3: b"image 03"}
+    assert pool(tars).read([13, 1, 3]) == {13: b"image 13", 1: b"image 01", 3: b"image 03"}
 
 
 def test_a_row_without_image_is_left_out(tars: list[Path]) -> None:
-    assert ShardImages(tars.__getitem__, LINKS).read([0, 2]) == {2: b"image 02"}
+    assert pool(tars).read([0, 2]) == {2: b"image 02"}
 
 
-def test_a_shard_is_walked_through_once(tars: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    walks = []
-    real = images.locate
-    monkeypatch.setattr(images, "locate", lambda tar, keys: walks.append(tar) or real(tar, keys))
-    found = ShardImages(tars.__getitem__, LINKS)
+def test_a_shard_is_opened_once(tars: list[Path]) -> None:
+    opened: list[int] = []
+
+    def open_shard(number: int) -> StoredShard:
+        opened.append(number)
+        return StoredShard(0, 10, tars[number])
+
+    found = ShardImages(open_shard, LINKS)
     for row in (1, 2, 3, 11, 13, 1):
         assert row in found.read([row])
-    assert walks == tars
+    assert opened == [0, 1]
 
 
 def test_dead_links() -> None:

@@ -1,190 +1,221 @@
-"""Embedded shards: rows that belong together stay together."""
+"""Embedding: rows that belong together stay together, and a bad sample costs only itself."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
 
+from mudg_core.corpus.decode import Limits, decode
 from mudg_core.corpus.shards import ShardSample, encode_jpeg
-from mudg_core.encode.embed import (
-    IMAGES,
-    METADATA,
-    TEXTS,
-    EmbeddingShard,
-    embed_shard,
-    gather_images,
-    gather_metadata,
-)
+from mudg_core.encode.embed import AHEAD, Reading, ahead, chunks, embed_shard
 from mudg_core.encode.models import Clip
-from mudg_core.errors import DataError
+from mudg_core.encode.shard import REFUSED, EmbeddingShard
+from mudg_core.encode.writer import GROUPED
 
 Float32 = np.ndarray[Any, np.dtype[np.float32]]
 
 
-def sample(number: int, image: bytes | None = None) -> ShardSample:
+def sample(number: int, image: bytes | None = None, caption: str = "", **facts: Any) -> ShardSample:
     pixels = np.random.default_rng(number).integers(0, 255, (8, 8, 3), dtype=np.uint8)
     picture = Image.fromarray(pixels).resize((64, 64))
-    data = encode_jpeg(picture) if image is None else image
     return ShardSample(
-        key=f"{number:09d}", url=f"http://x/{number}", caption=f"a photo of {number}", image=data
+        key=f"{number:09d}",
+        url=f"http://x/{number}",
+        caption=caption or f"a photo of {number}",
+        image=encode_jpeg(picture) if image is None else image,
+        **facts,
     )
+
+
+def located(samples: Sequence[ShardSample]) -> Iterator[tuple[str, ShardSample]]:
+    return ((f"{place // 3}.tar", each) for place, each in enumerate(samples))
 
 
 class Eye:
-    """Stands in for a model: an image's feature is (its red, 1), a text's is (its number, 1)."""
+    """Stands in for a model: an image's feature is (its red, 1), a text's is (its length, 1), unless it
+    says else."""
 
-    def pixels(self, image: Image.Image) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        return np.array(image.convert("RGB"))
+    dim, batch_size = 2, 4
+    said: ClassVar = {101: (np.nan, 1.0), 102: (np.inf, 1.0), 103: (0.0, 0.0)}
 
-    def encode_images(self, pixels: np.ndarray[Any, np.dtype[np.uint8]], batch_size: int) -> Float32:
+    def pixels(self, image: Image.Image) -> Any:
+        return np.array(image)
+
+    def tokens(self, texts: Sequence[str]) -> torch.Tensor:
+        words = {"nan": 101, "inf": 102, "zero": 103}
+        return torch.tensor([[words.get(text.split()[-1], len(text))] for text in texts])
+
+    def encode_images(self, pixels: Any, batch_size: int) -> Float32:
         return np.stack([pixels[:, 0, 0, 0].astype(np.float32), np.ones(len(pixels), np.float32)], axis=1)
 
-    def encode_texts(self, texts: Sequence[str], batch_size: int) -> Float32:
-        values = {"nan": (np.nan, 1.0), "inf": (np.inf, 1.0), "zero": (0.0, 0.0)}
-        return np.array([values.get(text.split()[-1], (float(len(text)), 1.0)) for text in texts], np.float32)
+    def encode_tokens(self, tokens: torch.Tensor, batch_size: int) -> Float32:
+        return np.array([self.said.get(int(t), (float(t), 1.0)) for t in tokens], np.float32)
 
 
-def shard_at(folder: Path, rows: Sequence[int], dim: int = 4) -> EmbeddingShard:
-    """A shard whose image feature i is full of its row number."""
-    for name in (IMAGES, TEXTS):
-        (folder / name).parent.mkdir(parents=True)
-        np.save(folder / name, np.repeat(np.array(rows, np.float16)[:, None], dim, axis=1))
-    (folder / METADATA).parent.mkdir()
-    table = pa.table({"row": np.array(rows, np.int64), "caption": [f"c{row}" for row in rows]})
-    pq.write_table(table, folder / METADATA)
-    return EmbeddingShard.open(folder)
+def embed(samples: Sequence[ShardSample], clip: Any, out: Path, first_row: int = 10, **how: Any) -> Any:
+    out.mkdir(exist_ok=True)
+    return embed_shard(located(samples), clip, first_row, out, **how)
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 5, 100])
-def test_rows_and_metadata_are_aligned(batch_size: int, loaded: Clip, tmp_path: Path) -> None:
-    samples = [sample(number) for number in range(5)]
-    done = embed_shard(iter(samples), loaded, 1000, batch_size, tmp_path)
-    assert (done.rows, done.refused) == (5, {})
+def refused(folder: Path) -> list[tuple[int, str]]:
+    return [(line["row"], line["reason"]) for line in pq.read_table(folder / REFUSED).to_pylist()]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 100, None])
+@pytest.mark.parametrize("threads", [0, 3])
+def test_rows_and_metadata_are_aligned(
+    batch_size: int | None, threads: int, loaded: Clip, tmp_path: Path
+) -> None:
+    """Every row is embedded once more alone, from its own metadata."""
+    samples = [sample(number) for number in range(7)]
+    done = embed(samples, loaded, tmp_path, 1000, batch_size=batch_size, reading=Reading(threads))
+    assert (done.rows, done.refused) == (7, {})
     shard = EmbeddingShard.open(tmp_path)
     assert shard.images.dtype == shard.texts.dtype == np.float16
-    assert shard.rows.tolist() == [1000, 1001, 1002, 1003, 1004]
+    assert shard.rows.tolist() == list(range(1000, 1007))
+    assert shard.metadata().schema.equals(GROUPED)
     for line, facts in enumerate(shard.metadata().to_pylist()):
         own = samples[line]
-        assert (facts["row"], facts["key"], facts["url"]) == (1000 + line, own.key, own.url)
-        assert (facts["caption"], facts["sha256"]) == (own.caption, own.sha256)
-        with Image.open(io.BytesIO(own.image or b"")) as image:
-            alone = loaded.encode_images(loaded.pixels(image)[None])
-        assert shard.images[line] == pytest.approx(alone[0], abs=1e-3)
-        assert shard.texts[line] == pytest.approx(loaded.encode_texts([own.caption])[0], abs=1e-3)
+        image = loaded.encode_images(loaded.pixels(decode(own.image or b""))[None])[0]
+        text = loaded.encode_texts([own.caption])[0]
+        assert shard.images[line] == pytest.approx(image, abs=1e-3)
+        assert shard.texts[line] == pytest.approx(text, abs=1e-3)
+        assert facts["cosine"] == pytest.approx(float(image @ text), abs=1e-5)
+        assert {name: facts[name] for name in ("row", "key", "url", "caption", "sha256", "file")} == {
+            "row": 1000 + line,
+            "key": own.key,
+            "url": own.url,
+            "caption": own.caption,
+            "sha256": own.sha256,
+            "file": f"{line // 3}.tar",
+        }
+        assert (facts["width"], facts["height"], facts["caption_length"]) == (64, 64, len(own.caption))
 
 
-def broken_png() -> bytes:
-    stored = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8)).save(
-        stored, "PNG"
-    )
-    data = bytearray(stored.getvalue())
-    data[33:37] = (100).to_bytes(4)  # Pillow raises SyntaxError for this one
-    return bytes(data)
+def test_batches_and_threads_do_not_decide_the_bytes(tmp_path: Path) -> None:
+    samples = [sample(number) for number in range(30)]
+    folders = []
+    for number, (size, threads) in enumerate([(1, 0), (7, 2), (64, 1)]):
+        folders.append(tmp_path / str(number))
+        embed(samples, Eye(), folders[-1], batch_size=size, reading=Reading(threads))
+    names = [path.relative_to(folders[0]) for path in folders[0].rglob("*") if path.is_file()]
+    assert len(names) == 4
+    for name in names:
+        assert len({(folder / name).read_bytes() for folder in folders}) == 1, name
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
 def test_a_broken_image_costs_only_its_sample(batch_size: int, tmp_path: Path) -> None:
     whole = sample(0).image or b""
-    dead = ShardSample(key="x", url="u", caption="dead")
+    dead = ShardSample(key="x", url="u", caption="dead", error_message="HTTP 404")
     samples = [
         sample(1),
         sample(2, b"garbage"),
         sample(3, whole[:300]),
         dead,
-        sample(4, broken_png()),
-        sample(5),
+        replace(dead, error_message=None),
     ]
-    done = embed_shard(samples, Eye(), 10, batch_size, tmp_path)  # type: ignore[arg-type]
+    done = embed([*samples, sample(5)], Eye(), tmp_path, batch_size=batch_size)
     assert done.rows == 2 and sum(done.refused.values()) == 4
     shard = EmbeddingShard.open(tmp_path)
     assert shard.rows.tolist() == [10, 15]
     assert [line["url"] for line in shard.metadata().to_pylist()] == ["http://x/1", "http://x/5"]
-
-
-def test_f42_f43_embeddings_that_say_nothing_are_set_aside_and_counted(tmp_path: Path) -> None:
-    captions = ["a nan", "good", "an inf", "a zero", "finest"]
-    samples = [
-        ShardSample(key=str(n), url=f"u{n}", caption=caption, image=sample(n).image)
-        for n, caption in enumerate(captions)
+    assert refused(tmp_path) == [
+        (11, "image: not an image"),
+        (12, "image: truncated"),
+        (13, "HTTP 404"),
+        (14, "image: none"),
     ]
-    done = embed_shard(samples, Eye(), 0, 2, tmp_path)  # type: ignore[arg-type]
+
+
+def test_f42_f43_embeddings_that_say_nothing_are_set_aside_by_name(tmp_path: Path) -> None:
+    captions = ["a nan", "good", "an inf", "a zero", "finest"]
+    samples = [sample(number, caption=caption) for number, caption in enumerate(captions)]
+    done = embed(samples, Eye(), tmp_path, 0, batch_size=2)
     assert done.rows == 2
-    assert done.refused == {"embedding not finite": 2, "embedding of norm zero": 1}
+    assert done.refused == {"embedding: not finite": 2, "embedding: zero norm": 1}
+    assert [row for row, _ in refused(tmp_path)] == [0, 2, 3]
     shard = EmbeddingShard.open(tmp_path)
     assert shard.rows.tolist() == [1, 4]
     assert shard.texts[:, 0].tolist() == [4.0, 6.0]
 
 
-def test_f47_nothing_usable(tmp_path: Path) -> None:
-    for samples in ([], [sample(1, b"x")]):
-        with pytest.raises(DataError, match="no usable sample"):
-            embed_shard(samples, Eye(), 0, 2, tmp_path)  # type: ignore[arg-type]
+def test_f47_nothing_usable_is_an_empty_shard_that_says_why(tmp_path: Path) -> None:
+    for number, samples in enumerate(([], [sample(1, b"x"), sample(2, caption="a nan")])):
+        folder = tmp_path / str(number)
+        done = embed(samples, Eye(), folder)
+        assert done.rows == 0 and sum(done.refused.values()) == len(samples)
+        assert pq.read_metadata(folder / REFUSED).num_rows == len(samples)
 
 
-@pytest.mark.parametrize("harm", ["images", "texts", "metadata", "dim"])
-def test_f46_misaligned_files(harm: str, tmp_path: Path) -> None:
-    shard_at(tmp_path, [1, 2, 3])
-    if harm == "metadata":
-        pq.write_table(pa.table({"row": np.arange(2)}), tmp_path / METADATA)
-    else:
-        shape = (3, 5) if harm == "dim" else (2, 4)
-        np.save(tmp_path / (TEXTS if harm == "texts" else IMAGES), np.zeros(shape, np.float16))
-    with pytest.raises(DataError, match="misaligned") as caught:
-        EmbeddingShard.open(tmp_path)
-    assert caught.value.where == str(tmp_path)
+def test_samples_beyond_the_rows_of_a_shard_are_refused(tmp_path: Path) -> None:
+    """A tar with more samples than it announced must not take the row numbers of the next."""
+    done = embed([sample(number) for number in range(5)], Eye(), tmp_path, rows=3)
+    assert done.rows == 3 and EmbeddingShard.open(tmp_path).rows.tolist() == [10, 11, 12]
+    assert refused(tmp_path) == [(row, "shard: more samples than were announced") for row in (13, 14)]
 
 
-def test_f72_object_array_is_refused(tmp_path: Path) -> None:
-    shard_at(tmp_path, [1, 2, 3])
-    np.save(tmp_path / IMAGES, np.array([{"a": 1}, 2, 3], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match="cannot be read") as caught:
-        EmbeddingShard.open(tmp_path)
-    assert caught.value.where == str(tmp_path)
+@pytest.mark.parametrize("keep", [False, True])
+def test_owners_who_opted_out(keep: bool, tmp_path: Path) -> None:
+    samples = [sample(0), sample(1, opt_out=True), sample(2)]
+    done = embed(samples, Eye(), tmp_path, reading=Reading(keep_opted_out=keep))
+    flags = EmbeddingShard.open(tmp_path).metadata().column("opt_out").to_pylist()
+    assert (flags, done.refused) == (
+        ([False, True, False], {}) if keep else ([False, False], {"opted out": 1})
+    )
 
 
-@pytest.mark.parametrize("name", [IMAGES, TEXTS, METADATA])
-@pytest.mark.parametrize("content", [b"", b"garbage" * 50, None])
-def test_unreadable_files_are_data_errors(name: str, content: bytes | None, tmp_path: Path) -> None:
-    shard_at(tmp_path, [1, 2, 3])
-    (tmp_path / name).unlink()
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        EmbeddingShard.open(tmp_path)
-    assert caught.value.where == str(tmp_path)
+def test_limits_reach_the_decoder(tmp_path: Path) -> None:
+    done = embed([sample(0)], Eye(), tmp_path, reading=Reading(limits=Limits(max_pixels=1000)))
+    assert done.refused == {"image: too many pixels": 1}
 
 
-def test_gathering_keeps_the_order_asked_for(tmp_path: Path) -> None:
-    shards = [
-        shard_at(tmp_path / "a", [0, 1, 3]),
-        shard_at(tmp_path / "b", [10, 12]),
-        shard_at(tmp_path / "c", [20]),
-    ]
-    rows = np.array([12, 0, 20, 3, 12, 1, 10])
-    features = gather_images(shards, rows)
-    assert features.dtype == np.float32
-    assert features.tolist() == [[float(row)] * 4 for row in rows]
-    lines = gather_metadata(shards, rows).to_pylist()
-    assert [line["row"] for line in lines] == rows.tolist()
-    assert [line["caption"] for line in lines] == [f"c{row}" for row in rows]
-    assert [line["shard"] for line in lines] == [1, 0, 2, 0, 1, 0, 1]
+def test_original_sizes_are_told_where_known(tmp_path: Path) -> None:
+    embed([sample(0, original_width=900, original_height=600)], Eye(), tmp_path)
+    line = EmbeddingShard.open(tmp_path).metadata().to_pylist()[0]
+    assert (line["width"], line["height"]) == (900, 600)
 
 
-@pytest.mark.parametrize("row", [2, -1, 11, 99])
-def test_rows_in_no_shard(row: int, tmp_path: Path) -> None:
-    shards = [shard_at(tmp_path / "a", [0, 1, 3]), shard_at(tmp_path / "b", [10, 12])]
-    with pytest.raises(DataError, match=rf"rows \[{row}\] are in no shard"):
-        gather_images(shards, np.array([0, row, 12]))
-    with pytest.raises(DataError, match="1 rows are in no shard"):
-        gather_metadata(shards, np.array([0, row, 12]))
-    with pytest.raises(DataError, match="in no shard"):
-        gather_metadata(shards, np.array([row]))
+def test_copies_are_told_as_the_first_of_them(loaded: Clip, tmp_path: Path) -> None:
+    copies = [sample(1), sample(2), replace(sample(1), key="again"), sample(3)]
+    done = embed(copies, loaded, tmp_path)
+    assert EmbeddingShard.open(tmp_path).metadata().column("duplicate_of").to_pylist() == [10, 11, 10, 13]
+    assert done.duplicates == 1
+
+
+def test_only_so_much_is_prepared_ahead() -> None:
+    """A slow model must not fill the memory with decoded images."""
+    done = threading.Semaphore(0)
+    started: list[int] = []
+
+    def prepare(item: int) -> int:
+        started.append(item)
+        done.release()
+        return -item
+
+    results = ahead(prepare, range(100), threads=2)
+    assert next(results) == 0
+    assert len(started) <= 2 * AHEAD
+    assert list(results) == [-item for item in range(1, 100)]
+
+
+def test_an_error_in_a_thread_is_the_callers() -> None:
+    def fail(item: int) -> int:
+        raise ValueError(item)
+
+    with pytest.raises(ValueError, match="0"):
+        list(ahead(fail, range(50), threads=2))
+
+
+def test_chunks() -> None:
+    assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(chunks([], 2)) == []

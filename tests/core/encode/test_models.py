@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from mudg_core.encode import weights
 from mudg_core.encode.models import Clip, load_clip, open_clip
@@ -88,6 +90,62 @@ def test_features_are_unit_and_do_not_depend_on_the_batch(loaded: Clip) -> None:
         assert one[0] == pytest.approx(whole[3], abs=1e-5)
     assert loaded.encode_images(pixels[:0]).shape == (0, loaded.dim)
     assert loaded.encode_texts([]).shape == (0, loaded.dim)
+
+
+def test_texts_are_cut_off_after_their_end_and_nothing_changes(loaded: Clip) -> None:
+    """Against open_clip's own text tower over the whole context, for texts of all lengths in any order."""
+    texts = [
+        "",
+        "a",
+        "a red boat " * 9,
+        "one two three",
+        "a b c d e f g h i j k l m n o p q r s t u v w x y z",
+    ]
+    with torch.inference_mode():
+        whole = loaded.network.encode_text(loaded.tokens(texts), normalize=True).numpy()
+    for size in (None, 1, 2, 5):
+        assert loaded.encode_texts(texts, size) == pytest.approx(whole, abs=1e-6)
+    assert len({loaded.encode_texts(texts).tobytes() for _ in range(2)}) == 1
+
+
+def test_a_squashing_model_is_fed_as_open_clip_feeds_it(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "copy")
+    config = json.loads((folder / CONFIG_FILE).read_text())
+    config["preprocess_cfg"] |= {"resize_mode": "squash", "interpolation": "bilinear"}
+    (folder / CONFIG_FILE).write_text(json.dumps(config))
+    _, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
+    clip, image = load_clip(f"local-dir:{folder}"), noise(100, 70)
+    assert torch.allclose(clip.normalise(clip.pixels(image)[None])[0], transform(image), atol=1e-6)
+    config["preprocess_cfg"]["resize_mode"] = "longest"
+    (folder / CONFIG_FILE).write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="longest"):
+        load_clip(f"local-dir:{folder}")
+
+
+def test_weights_in_a_file(tmp_path: Path) -> None:
+    network = open_clip.create_model("ViT-S-32-alt", pretrained=None)
+    save_file(network.state_dict(), tmp_path / "w.safetensors")
+    name = f"ViT-S-32-alt/{tmp_path / 'w.safetensors'}"
+    clip = load_clip(name)
+    assert torch.equal(clip.network.text_projection, network.text_projection)
+    assert len(weights_digest(name)) == 64 and weights.absolute(name) == name
+    with pytest.raises(ModelError, match="no such file"):
+        load_clip("ViT-S-32-alt/nowhere.safetensors")
+
+
+@pytest.mark.parametrize("suffix", weights.PICKLES)
+def test_f72_a_pickled_checkpoint_is_refused(suffix: str) -> None:
+    for load in (load_clip, weights_digest):
+        with pytest.raises(ModelError, match="pickled"):
+            load(f"ViT-B-16/model{suffix}")
+
+
+def test_models_on_disk_have_absolute_names() -> None:
+    here = Path.cwd()
+    assert weights.absolute("local-dir:models/a") == f"local-dir:{here}/models/a"
+    assert weights.absolute("ViT-B-16/w.safetensors") == f"ViT-B-16/{here}/w.safetensors"
+    for name in ("demo:index", "ViT-B-16/openai"):
+        assert weights.absolute(name) == name
 
 
 def test_what_a_clip_knows_of_itself(loaded: Clip) -> None:

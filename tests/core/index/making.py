@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mudg_core.encode.embed import IMAGES, METADATA, TEXTS
-from mudg_core.encode.embed import EmbeddingShard as Shard
+from mudg_core.encode.shard import IMAGES, METADATA, TEXTS
+from mudg_core.encode.shard import EmbeddingShard as Shard
 
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]

@@ -1,0 +1,182 @@
+"""Writes an embedded shard while its rows come in: memory does not grow with the shard.
+
+A batch goes to images, texts and metadata in one call and in one order, so that rows cannot drift apart;
+`close` compares the three counts all the same. Near-duplicate groups are only known when all rows are, so
+the metadata is written twice, the second time with the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mudg_core.encode.duplicates import first_copies
+from mudg_core.encode.shard import IMAGES, METADATA, REFUSED, TEXTS, Float16, Float32, Int64
+from mudg_core.errors import DataError
+
+ROWS_PER_GROUP = 16_384
+UNGROUPED = "metadata/ungrouped.parquet"
+
+SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("key", pa.string()),
+        ("file", pa.string()),
+        ("url", pa.string()),
+        ("caption", pa.string()),
+        ("sha256", pa.string()),
+        ("width", pa.int32()),
+        ("height", pa.int32()),
+        ("caption_length", pa.int32()),
+        ("cosine", pa.float32()),
+        ("phash", pa.int64()),
+        ("opt_out", pa.bool_()),
+    ]
+)
+GROUPED = SCHEMA.append(pa.field("duplicate_of", pa.int64()))
+REFUSED_SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("key", pa.string()),
+        ("file", pa.string()),
+        ("url", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+class Refusal(NamedTuple):
+    """A sample that was not embedded, and why; reasons are few and short, so that they can be counted."""
+
+    row: int
+    key: str
+    file: str
+    url: str
+    reason: str
+
+
+class Npy:
+    """A .npy file of half-precision rows whose number is not known before its end."""
+
+    def __init__(self, path: Path, dim: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.dim, self.rows = path, dim, 0
+        self.stream = path.open("wb")
+        self.start = self._header()
+
+    def append(self, features: Float16) -> None:
+        self.stream.write(np.ascontiguousarray(features, dtype="<f2").data)
+        self.rows += len(features)
+
+    def close(self) -> None:
+        """numpy leaves room in a header for the number of rows to grow."""
+        self.stream.seek(0)
+        assert self._header() == self.start
+        self.stream.close()
+
+    def _header(self) -> int:
+        shape = {"descr": "<f2", "fortran_order": False, "shape": (self.rows, self.dim)}
+        np.lib.format.write_array_header_1_0(self.stream, shape)
+        return self.stream.tell()
+
+
+@dataclass
+class Written:
+    """Counts for the manifest."""
+
+    rows: int
+    duplicates: int
+    refused: dict[str, int]
+
+
+class ShardWriter:
+    """Use it in a `with`, and `close` it once every row is there."""
+
+    def __init__(self, out: Path, dim: int) -> None:
+        self.out = out
+        self.images, self.texts = Npy(out / IMAGES, dim), Npy(out / TEXTS, dim)
+        (out / METADATA).parent.mkdir(parents=True, exist_ok=True)
+        self.metadata = pq.ParquetWriter(out / UNGROUPED, SCHEMA)
+        self.waiting: list[pa.Table] = []
+        self.rows: list[Int64] = []
+        self.hashes: list[Int64] = []
+        self.hashed = True  # published embeddings come without pixels
+        self.refusals: list[Refusal] = []
+
+    def __enter__(self) -> ShardWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self.images.stream, self.texts.stream, self.metadata):
+            file.close()
+
+    def add(self, images: Float32, texts: Float32, lines: pa.Table) -> None:
+        """Unit-norm features and as many lines of metadata (SCHEMA)."""
+        self.images.append(images.astype(np.float16))
+        self.texts.append(texts.astype(np.float16))
+        self.rows.append(lines.column("row").to_numpy())
+        self.hashed &= lines.column("phash").null_count == 0
+        self.hashes.append(lines.column("phash").fill_null(0).to_numpy())
+        self.waiting.append(lines)
+        if sum(table.num_rows for table in self.waiting) >= ROWS_PER_GROUP:
+            self._flush()
+
+    def refuse(self, refusals: Sequence[Refusal]) -> None:
+        self.refusals.extend(refusals)
+
+    def close(self) -> Written:
+        self._flush()
+        self.metadata.close()
+        self.images.close()
+        self.texts.close()
+        counts = {self.images.rows, self.texts.rows, pq.read_metadata(self.out / UNGROUPED).num_rows}
+        if len(counts) != 1:
+            raise DataError(what=f"images, texts and metadata differ in length: {sorted(counts)}")
+        duplicates = self._group()
+        self._write_refusals()
+        return Written(self.images.rows, duplicates, self._tally())
+
+    def _flush(self) -> None:
+        if self.waiting:
+            self.metadata.write_table(pa.concat_tables(self.waiting))
+            self.waiting.clear()
+
+    def _group(self) -> int:
+        """The metadata once more, each row with the first row that is a near copy of the same image."""
+        rows = np.concatenate([np.zeros(0, np.int64), *self.rows])
+        first = rows
+        if len(rows) and self.hashed:
+            features = np.load(self.images.path, mmap_mode="r", allow_pickle=False)
+            first = rows[first_copies(np.concatenate(self.hashes), features)]
+        done = 0
+        with (
+            pq.ParquetFile(self.out / UNGROUPED) as source,
+            pq.ParquetWriter(self.out / METADATA, GROUPED, compression="zstd") as target,
+        ):
+            for group in range(source.num_row_groups):
+                table = source.read_row_group(group)
+                here = pa.array(first[done : done + table.num_rows])
+                target.write_table(table.append_column(GROUPED.field("duplicate_of"), here))
+                done += table.num_rows
+        (self.out / UNGROUPED).unlink()
+        return int((first != rows).sum())
+
+    def _write_refusals(self) -> None:
+        columns = zip(*self.refusals, strict=True) if self.refusals else ([] for _ in REFUSED_SCHEMA)
+        arrays = [
+            pa.array(list(values), field.type) for values, field in zip(columns, REFUSED_SCHEMA, strict=True)
+        ]
+        pq.write_table(pa.table(arrays, schema=REFUSED_SCHEMA), self.out / REFUSED)
+
+    def _tally(self) -> dict[str, int]:
+        reasons, counts = np.unique([refusal.reason for refusal in self.refusals], return_counts=True)
+        return {str(reason): int(count) for reason, count in zip(reasons, counts, strict=True)}
