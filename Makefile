@@ -7,18 +7,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements.lock
 READY := $(VENV)/.ready
+TOOL := $(VENV)/img2dataset
+TOOL_LOCK := img2dataset.lock
 
 # uv does not read pip's settings. A folder of wheels that pip has been told of may hold a CPU build of torch.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults check format lock demo-models bench-demo bench-index clean
+.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-demo bench-embed bench-index clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(READY)  ## make .venv with the locked versions of everything
+setup: $(READY) $(TOOL)/.ready  ## make .venv with the locked versions of everything
 
 # Where torch comes from, best first: a local CPU wheel, PyTorch's own CPU index, PyPI.
 $(READY): $(LOCK) pyproject.toml
@@ -34,6 +36,12 @@ $(READY): $(LOCK) pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@
 
+# img2dataset wants other versions than we do. Compiled, because at every start three processes import it all.
+$(TOOL)/.ready: $(TOOL_LOCK) | $(READY)
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(TOOL)
+	@$(BIN)/uv pip install --quiet --no-deps --compile-bytecode --python $(TOOL)/bin/python -r $(TOOL_LOCK)
+	@touch $@
+
 demo: setup  ## run the whole pipeline on the built-in demo world and print where the report is
 	$(BIN)/mudg demo
 
@@ -42,10 +50,13 @@ demo-full: setup  ## the same with three targets and three seeds
 
 test: setup  ## run the tests (with the checks of `make check`)
 	$(MAKE) check
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not interop"
 
 faults: setup  ## kill the demo at many moments and see that it resumes (about half an hour)
 	$(BIN)/python -m pytest -m slow tests/faults
+
+interop: setup  ## see that clip-retrieval, autofaiss and embedding-reader take our files, and we theirs (2.4 GB, once)
+	$(BIN)/python -m pytest -m interop tests/interop
 
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
@@ -57,9 +68,12 @@ format: setup  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock: setup  ## resolve requirements.lock anew from pyproject.toml
+# The backport `dataclasses` breaks what Python has itself; wandb reports to its makers, and we never use it.
+lock: setup  ## resolve requirements.lock anew from pyproject.toml, and img2dataset.lock
 	$(BIN)/uv pip compile --quiet pyproject.toml --extra cpu --extra dev --python-version 3.11 --upgrade \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links | sed 's/+cpu$$//' > $(LOCK)
+	echo "img2dataset==1.47.0" | $(BIN)/uv pip compile --quiet - --excludes <(printf 'dataclasses\nwandb\n') \
+	  --python-version 3.11 --upgrade --no-header --no-annotate --no-emit-index-url --no-emit-find-links > $(TOOL_LOCK)
 
 demo-models: setup  ## train the demo world's two CLIP models again (about an hour)
 	$(BIN)/python -m mudg_core.encode.demo.train student
@@ -67,6 +81,9 @@ demo-models: setup  ## train the demo world's two CLIP models again (about an ho
 
 bench-demo: setup  ## measure the demo: accuracy, time, memory; cold and warm (--full: add FULL=--full)
 	$(BIN)/python -m benchmarks.demo $(FULL)
+
+bench-embed: setup  ## measure embedding beside bare forward passes and clip-retrieval (an hour; PARTS="raw vit peer overhead growth")
+	$(BIN)/python -m benchmarks.embed $(PARTS)
 
 bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofaiss (an hour; PARTS="scan speed peers large demo")
 	$(BIN)/python -m benchmarks.index $(PARTS)

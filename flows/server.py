@@ -7,14 +7,12 @@ when that process is killed.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,10 +21,10 @@ import prefect
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from mudg_core.errors import OrchestrationError
+from mudg_core.processes import dying_with
 
 START_SECONDS = 120.0
 STOP_SECONDS = 3.0
-PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
@@ -71,23 +69,8 @@ def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
         stdout=log,
         stderr=log,
         stdin=subprocess.DEVNULL,
-        preexec_fn=_dying_with(os.getpid()),
+        preexec_fn=dying_with(os.getpid()),
     )
-
-
-def _dying_with(parent: int) -> Callable[[], None]:
-    """What a child does before it becomes the server: it asks to be told when its parent dies. It looks once
-    more then, as it is not told of a parent that was killed before it asked."""
-    if sys.platform != "linux":
-        return lambda: None
-    prctl = ctypes.CDLL(None).prctl
-
-    def ask() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], url: str, home: Path) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mudg_core.errors import SettingsError
 
@@ -21,6 +22,7 @@ Json: TypeAlias = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Cidr = Annotated[str, AfterValidator(lambda text: str(ip_network(text)))]
 
 ENV_PREFIX = "MUDG_"
 MAX_FILE_BYTES = 1 << 20
@@ -52,23 +54,76 @@ class ComputeSettings(Area):
     task_timeout_seconds: float = Field(3600.0, gt=0)
     shards_per_task: int = Field(4, ge=1, description="shards in one Prefect task")
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
+    decode_threads: int = Field(
+        1, ge=0, le=256, description="that decode images ahead of the model in each worker; 0: none"
+    )
 
 
 class CorpusSettings(Area):
-    """The pool that is searched. The spine knows the built-in demo world."""
+    """The pool that is searched: what was added to the store (`mudg corpus add`), or the demo world."""
 
-    source: Literal["demo"] = "demo"
-    rows: int = Field(24_000, ge=100, le=10_000_000_000)
-    rows_per_shard: int = Field(2_000, ge=50, le=1_000_000)
-    image_size: int = Field(64, ge=64, le=512)
-    seed: Seed = 0
+    source: Literal["auto", "added", "demo"] = Field(
+        "auto", description="auto: what was added, and the demo world if nothing was"
+    )
+    rows: int = Field(24_000, ge=100, le=10_000_000_000, description="of the demo world")
+    rows_per_shard: int = Field(10_000, ge=50, le=10_000_000, description="small files share a shard")
+    image_size: int = Field(64, ge=64, le=512, description="of the demo world")
+    seed: Seed = Field(0, description="of the demo world")
+    max_image_bytes: int = Field(32 << 20, ge=1, le=1 << 30)
+    max_pixels: int = Field(64_000_000, ge=1, le=1_000_000_000, description="refused before it is decoded")
+    opt_out: Literal["refuse", "keep"] = Field("refuse", description="rows whose owners have opted out")
+    dedup: bool = Field(False, description="leave near copies within a shard out of the index")
+    min_cosine: float | None = Field(
+        None, ge=-1, le=1, description="leave pairs below this text-image cosine out of the index"
+    )
+
+
+class DownloadSettings(Area):
+    """How links become images. Links come from strangers, so everything about them has a limit."""
+
+    command: str | None = Field(
+        None, description="img2dataset; empty: the one that `make setup` installs, or the one on PATH"
+    )
+    image_size: int = Field(256, ge=16, le=4096, description="shorter side of what is kept; never enlarged")
+    quality: int = Field(95, ge=1, le=100, description="of the JPEGs that are kept")
+    threads: int = Field(32, ge=1, le=512, description="links fetched at a time by one worker")
+    timeout_seconds: float = Field(10.0, gt=0, le=600, description="longest wait for a server's next bytes")
+    max_bytes: int = Field(20 << 20, ge=1, le=1 << 30, description="of one answer")
+    max_seconds: float = Field(60.0, gt=0, le=3600, description="that one connection may last in all")
+    max_pixels: int = Field(64_000_000, ge=1, le=1 << 30, description="more are refused before decoding")
+    retries: int = Field(2, ge=0, le=10, description="further rounds for links whose failure may pass")
+    backoff_seconds: float = Field(30.0, ge=0, le=600, description="pause before the first; then doubled")
+    min_yield: Share = Field(0.2, description="share of links that must give an image, or the shard fails")
+    user_agent: str = Field(
+        "mudg",
+        pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,63}$",
+        description="our name for servers, which may address opt-outs to it",
+    )
+    opt_out_directives: tuple[Literal["noai", "noimageai", "noindex", "noimageindex"], ...] = Field(
+        ("noai", "noimageai"), min_length=1, description="in X-Robots-Tag, that keep an image out"
+    )
+    allow_networks: tuple[Cidr, ...] = Field(
+        (), description="address ranges that may be reached although they are not public"
+    )
+    ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = Field(
+        (80, 443), min_length=1, description="that links may name"
+    )
 
 
 class EncodeSettings(Area):
     """The indexing model, f_index."""
 
-    model: str = Field("demo:index", description="demo:index, demo:student, local-dir:PATH or MODEL/TAG")
-    batch_size: int = Field(256, ge=1, le=16_384)
+    model: str = Field(
+        "demo:index",
+        description="demo:index, demo:student, local-dir:PATH, MODEL/TAG or MODEL/FILE.safetensors",
+    )
+    batch_size: int | None = Field(
+        None, ge=1, le=16_384, description="empty: 32 on a CPU, whose caches it fills, and 256 on a GPU"
+    )
+
+    def batch(self, device: str) -> int:
+        """On a CPU a batch of 32 was a third faster than one of 256."""
+        return self.batch_size or (256 if device.startswith("cuda") else 32)
 
 
 class IndexSettings(Area):
@@ -169,6 +224,7 @@ class Settings(Area):
     storage: StorageSettings = StorageSettings()
     compute: ComputeSettings = ComputeSettings()
     corpus: CorpusSettings = CorpusSettings()
+    download: DownloadSettings = DownloadSettings()
     encode: EncodeSettings = EncodeSettings()
     index: IndexSettings = IndexSettings()
     augment: AugmentSettings = AugmentSettings()

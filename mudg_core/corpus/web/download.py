@@ -1,0 +1,162 @@
+"""Links become a shard: fetched by img2dataset through the guard, and put in order.
+
+What a shard holds depends on what servers sent, and not on which of them answered first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from mudg_core.corpus.shards import ShardSample, read_places, write_shard
+from mudg_core.corpus.web.guard import Guard, Tally
+from mudg_core.corpus.web.orientation import with_orientation
+from mudg_core.corpus.web.reasons import OPTED_OUT, why_never_fetched
+from mudg_core.corpus.web.rounds import Fetched, Progress, fetch_in_rounds
+from mudg_core.corpus.web.rules import Rules
+from mudg_core.errors import DataError, InputError, OrchestrationError
+from mudg_core.settings import DownloadSettings
+
+TAR, TABLE = "shard.tar", "shard.parquet"
+_BATCH = 1000
+_YES = (True, 1, "1", "true", "True")
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """What became of the links of one shard. `stopped` counts connections that the guard ended, each once a
+    round; `reasons` counts rows."""
+
+    rows: int
+    images: int
+    reasons: dict[str, int]
+    rounds: int
+    connections: int
+    bytes: int
+    stopped: dict[str, int]
+
+    @property
+    def image_share(self) -> float:
+        """The yield, as a share of all rows."""
+        return self.images / self.rows
+
+
+def download(links: pa.Table, out: Path, settings: DownloadSettings) -> Downloaded:
+    """Writes `shard.tar` and `shard.parquet` into `out`. `links` has url and caption, and may have opt_out
+    and the images' md5 or sha256; row i gets the key i."""
+    _check(links)
+    progress = Progress(reasons=_never_fetched(links))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".download-", dir=out) as scratch:
+            with Guard(_rules(settings)) as guard:
+                fetch_in_rounds(links, Path(scratch).absolute(), guard.url, settings, progress)
+            done = _summary(links.num_rows, progress, guard.tally)
+            _check_yield(done, settings.min_yield)
+            _write(_samples(links, progress), out)
+    except OSError as error:
+        raise OrchestrationError(
+            what=f"a download could not be kept: {error}",
+            where=str(out),
+            fix="free disk space there, and run again",
+        ) from error
+    return done
+
+
+def _check(links: pa.Table) -> None:
+    missing = sorted({"url", "caption"} - set(links.column_names))
+    if missing or not links.num_rows:
+        raise InputError(
+            what=f"links have no {' and no '.join(missing)}" if missing else "there are no links to download",
+            fix="give a table with columns url and caption and at least one row",
+        )
+
+
+def _rules(settings: DownloadSettings) -> Rules:
+    return Rules(
+        max_bytes=settings.max_bytes,
+        max_seconds=settings.max_seconds,
+        idle_seconds=settings.timeout_seconds,
+        ports=frozenset(settings.ports),
+        allowed=tuple(ip_network(text) for text in settings.allow_networks),
+        connections=settings.threads,
+    )
+
+
+def _never_fetched(links: pa.Table) -> dict[int, str]:
+    """Rows that nobody is asked for, and why."""
+    reasons: dict[int, str] = {}
+    for position, row in enumerate(_rows(links, "url", "opt_out")):
+        reason = OPTED_OUT if row.get("opt_out") in _YES else why_never_fetched(row["url"])
+        if reason is not None:
+            reasons[position] = reason
+    return reasons
+
+
+def _rows(links: pa.Table, *columns: str) -> Iterator[dict[str, Any]]:
+    chosen = links.select([name for name in columns if name in links.column_names])
+    for batch in chosen.to_batches(max_chunksize=_BATCH):
+        yield from batch.to_pylist()
+
+
+def _summary(rows: int, progress: Progress, tally: Tally) -> Downloaded:
+    return Downloaded(
+        rows=rows,
+        images=len(progress.fetched),
+        reasons=dict(sorted(Counter(progress.reasons.values()).items())),
+        rounds=progress.rounds,
+        connections=tally.connections,
+        bytes=tally.bytes,
+        stopped=dict(sorted(tally.stopped.items())),
+    )
+
+
+def _check_yield(done: Downloaded, required: float) -> None:
+    if done.image_share >= required:
+        return
+    counts = ", ".join(f"{reason} {count}" for reason, count in Counter(done.reasons).most_common(8))
+    raise DataError(
+        what=f"{done.images} of {done.rows} links gave an image, fewer than {required:.0%}: {counts}",
+        fix="see that this machine reaches the web; if the list is merely old, lower download.min_yield",
+    )
+
+
+def _write(samples: Iterator[ShardSample], out: Path) -> None:
+    """Both files, or neither."""
+    try:
+        write_shard(samples, out / TAR, out / TABLE)
+    except BaseException:
+        for name in (TAR, TABLE):
+            (out / name).unlink(missing_ok=True)
+        raise
+
+
+def _samples(links: pa.Table, progress: Progress) -> Iterator[ShardSample]:
+    for position, row in enumerate(_rows(links, "url", "caption")):
+        key, url, caption = f"{position:09d}", row["url"] or "", row["caption"] or ""
+        if found := progress.fetched.get(position):
+            yield _sample(key, url, caption, found)
+        else:
+            yield ShardSample(key, url, caption, error_message=progress.reasons[position])
+
+
+def _sample(key: str, url: str, caption: str, found: Fetched) -> ShardSample:
+    image = read_places(found.tar, {found.key: found.place})[found.key]
+    return ShardSample(
+        key,
+        url,
+        caption,
+        with_orientation(image, found.exif),
+        width=found.width,
+        height=found.height,
+        original_width=found.original_width,
+        original_height=found.original_height,
+        exif=found.exif,
+    )
