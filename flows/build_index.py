@@ -9,7 +9,8 @@ from typing import Any
 from prefect import flow
 
 from flows.session import dask_runner
-from mudg_core.errors import MissingArtifactError
+from mudg_core.corpus.sources import registry
+from mudg_core.errors import DataError, InputError, MissingArtifactError
 from mudg_core.index.recall import Point
 from mudg_core.index.variants import CENTROIDS, VARIANTS
 from mudg_core.index.version import (
@@ -24,8 +25,8 @@ from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from tasks import coarse as level
 from tasks import index as tasks
-from tasks.corpus import draw_shard
-from tasks.embed import embed
+from tasks.corpus import download_shard, draw_shard
+from tasks.embed import embed, screen
 from tasks.run import Run, StageRecord
 
 
@@ -48,9 +49,7 @@ class IndexBuild:
 def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int] = ()) -> IndexBuild:
     """corpus shards → embeddings → pairs → centroids → index version → recall → current"""
     run = Run(settings)
-    batch = settings.compute.shards_per_task
-    shards = draw_shard.map(run, plan_shards(settings), per_task=batch)
-    embeddings = embed.map(run, [{"shard": shard} for shard in shards], per_task=batch)
+    embeddings = embed_corpus(run, corpus_shards(run))
     training = training_shards(run, embeddings, retrain)
     learned = train(run, embeddings, training)
     index = populate(run, embeddings, training, learned, sorted(set(removed) | set(already_removed(run))))
@@ -60,6 +59,39 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
         check(run, index, Point.from_json(run.store.manifest(recall).facts["configured"]))  # type: ignore[arg-type]
         promote(run.store, index)
     return IndexBuild(load_version(run.store, index), recall, run.records, note)
+
+
+def corpus_shards(run: Run) -> list[ArtifactRef]:
+    """What was added to the corpus, lists of links downloaded first; or the demo world."""
+    source, batch = run.settings.corpus.source, run.settings.compute.shards_per_task
+    added = list(registry.refs(run.store)) if source != "demo" else []
+    if not added and source == "added":
+        raise InputError(
+            what="the corpus is empty", where=run.store.url, fix="add a source: `mudg corpus add URL`"
+        )
+    if not added:
+        return draw_shard.map(run, plan_shards(run.settings), per_task=batch)
+    links = [ref for ref in added if run.store.manifest(ref).facts["kind"] == "links"]
+    downloaded = download_shard.map(run, [{"shard": ref} for ref in links]) if links else []
+    ready = dict(zip(links, downloaded, strict=True))
+    return [ready.get(ref, ref) for ref in added]
+
+
+def embed_corpus(run: Run, shards: list[ArtifactRef]) -> list[ArtifactRef]:
+    """Embeddings of all shards that have any row to offer; screened, if that is asked for."""
+    corpus, batch = run.settings.corpus, run.settings.compute.shards_per_task
+    found = embed.map(run, [{"shard": shard} for shard in shards], per_task=batch)
+    if corpus.dedup or corpus.min_cosine is not None:
+        pairs = zip(shards, found, strict=True)
+        found = screen.map(run, [{"shard": s, "embedding": e} for s, e in pairs], per_task=batch)
+    kept = [ref for ref in found if _rows(run, [ref])]
+    if not kept:
+        raise DataError(
+            what=f"none of {len(shards)} shards has a usable sample",
+            where=run.store.url,
+            fix="`mudg corpus status` says what was refused and why",
+        )
+    return kept
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from tasks.run import Done
 
 TITLES = {
     "corpus-shard": "draw the demo corpus",
+    "downloaded-shard": "download images",
     "embedding-shard": "embed images and captions",
+    "screened-shard": "leave out copies and captions that do not fit",
     "samples": "draw captions to learn from and to measure with",
     "neighbors": "find each caption's nearest images",
     "neighbors-guided": "find the other captions' nearest images through the index of the first",

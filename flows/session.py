@@ -13,6 +13,7 @@ from prefect import Flow
 from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 
 from flows.server import prefect_api
+from mudg_core.encode.weights import absolute
 from mudg_core.settings import ComputeSettings, Settings
 from mudg_core.storage import ArtifactStore
 
@@ -92,4 +93,5 @@ def _absolute(settings: Settings) -> Settings:
     if url.startswith("file://"):
         url = f"file://{Path(url.removeprefix('file://')).expanduser().absolute()}"
     cache = Path(storage.cache_dir).expanduser().absolute()
-    return settings.replace({"storage": {"url": url, "cache_dir": str(cache)}}, where="storage")
+    models = {area: {"model": absolute(getattr(settings, area).model)} for area in ("encode", "train")}
+    return settings.replace({"storage": {"url": url, "cache_dir": str(cache)}, **models}, where="storage")

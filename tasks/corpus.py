@@ -1,10 +1,14 @@
-"""Corpus shards, and what is read from them."""
+"""Corpus shards: drawn, or downloaded from their addresses."""
 
 from __future__ import annotations
 
 from mudg_core.corpus.demo.shard import write_demo_shard
 from mudg_core.corpus.demo.world import DemoWorld
-from mudg_core.storage import Facts
+from mudg_core.corpus.opened import TABLE, TAR
+from mudg_core.corpus.sources import links
+from mudg_core.corpus.sources import shard as registered
+from mudg_core.corpus.sources.files import SourceFiles
+from mudg_core.storage import ArtifactRef, Facts
 from tasks.policy import Work, stage
 
 
@@ -13,7 +17,25 @@ def draw_shard(work: Work, *, first_row: int, rows: int) -> Facts:
     """A shard of the demo world, as img2dataset would have written it."""
     corpus = work.settings.corpus
     world = DemoWorld(seed=corpus.seed, size=corpus.image_size)
-    written = write_demo_shard(
-        world, first_row, rows, work.scratch / "shard.tar", work.scratch / "shard.parquet"
-    )
+    written = write_demo_shard(world, first_row, rows, work.scratch / TAR, work.scratch / TABLE)
     return Facts({"rows": rows, "images": written, "first_row": first_row})
+
+
+@stage(
+    "downloaded-shard",
+    settings=(
+        "download.image_size",
+        "download.quality",
+        "download.max_pixels",
+        "download.opt_out_directives",
+    ),
+)
+def download_shard(work: Work, *, shard: ArtifactRef) -> Facts:
+    """Images of a shard of links, through the guard. Links that are dead now stay so in this shard."""
+    from mudg_core.corpus.web.download import download
+
+    found = registered.load(work.store, shard)
+    listed = links.read(SourceFiles(found.url, work.store.settings), found)
+    done = download(listed, work.scratch, work.settings.download)
+    facts = {"rows": found.rows, "images": done.images, "first_row": found.first_row, "refused": done.reasons}
+    return Facts(facts | {"rounds": done.rounds, "yield": round(done.image_share, 6)})

@@ -28,8 +28,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+corpus_app = typer.Typer(no_args_is_help=True, help="Say what the image pool is made of.")
 index_app = typer.Typer(no_args_is_help=True, help="Build, measure and manage the index of the image pool.")
 target_app = typer.Typer(no_args_is_help=True, help="Build a classifier for a target.")
+app.add_typer(corpus_app, name="corpus")
 app.add_typer(index_app, name="index")
 app.add_typer(target_app, name="target")
 
@@ -52,6 +54,38 @@ def demo(
 
     with exit_codes(as_json):
         run_demo(full, as_json, file, changes)
+
+
+@corpus_app.command("add")
+def corpus_add(
+    url: Annotated[
+        str, typer.Argument(help="A path, file:///path or s3://bucket/prefix; also one .tar or .parquet.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is there.")] = False,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Look at a source, say what it has, and register it. Nothing is copied or embedded yet.
+
+    Taken are: WebDataset tars (as img2dataset writes them), parquet files of url and caption (downloaded by
+    the next build), embeddings in clip-retrieval's layout (`img_emb/ text_emb/ metadata/`), and folders of
+    images (captions in `.txt` files beside them). Adding a source again registers the files that came
+    since. Example: `mudg corpus add s3://bucket/laion --set storage.endpoint_url=https://s3.example.org`
+    """
+    with exit_codes(as_json):
+        from flows.cli.corpus import run_add
+
+        run_add(url, dry_run, as_json, settings_from(file, changes))
+
+
+@corpus_app.command("status")
+def corpus_status(as_json: AsJson = False, file: SettingsFile = None, changes: Overrides = None) -> None:
+    """Show every source: shards, rows, what was embedded when, and what was refused and why."""
+    with exit_codes(as_json):
+        from flows.cli.corpus import run_status
+
+        run_status(as_json, settings_from(file, changes))
 
 
 @index_app.command("build")
@@ -230,7 +264,7 @@ def plan(
     ] = None,
     devices: Annotated[int, typer.Option(min=1, max=10_000, help="How many of them.")] = 1,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows of the corpus.", show_default="corpus.rows")
+        int | None, typer.Option(min=1, help="Rows of the corpus.", show_default="those of the corpus")
     ] = None,
     queries: Annotated[
         int | None, typer.Option(min=1, help="Queries of the target.", show_default="of ten classes")

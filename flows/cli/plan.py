@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from flows.cli import units
 from flows.cli.output import console, settings_from, show, table_of
+from mudg_core.corpus.sources import registry
+from mudg_core.errors import StorageError
 from mudg_core.plan import paper as published
-from mudg_core.plan.cost import Cost, Estimate, estimate, total
+from mudg_core.plan.cost import Cost, Estimate, estimate, measured, total
 from mudg_core.plan.hardware import A100, THIS_MACHINE, Hardware, profile
 from mudg_core.plan.probe import probe
 from mudg_core.plan.stages import costs, exchange, index_sizes
+from mudg_core.plan.trial import embed_rate
 from mudg_core.plan.workload import Workload, workload
 from mudg_core.settings import Json, Settings
+from mudg_core.storage import ArtifactStore
 
 PAPER_SETTINGS = Path(__file__).parents[1] / "paper.yaml"
 
@@ -32,12 +38,26 @@ class Asked:
 
 
 def run_plan(asked: Asked, as_json: bool, file: Path | None, changes: Sequence[str] | None) -> None:
-    wanted = [*(changes or ()), *([f"corpus.rows={asked.rows}"] if asked.rows else [])]
-    settings = settings_from(file, wanted, PAPER_SETTINGS if asked.paper else None)
+    settings = settings_from(file, changes, PAPER_SETTINGS if asked.paper else None)
+    if rows := asked.rows or (None if asked.paper else _added_rows(settings)):
+        settings = settings.replace({"corpus": {"rows": rows}}, where="--rows")
     work = _workload(settings, asked)
     machine = _machine(asked, settings)
     estimates = [estimate(cost, machine) for cost in costs(work)]
+    if machine.name == THIS_MACHINE and settings.compute.device == "cpu":
+        estimates[0] = _tried(estimates[0], work, machine)
     show(_json(work, machine, estimates, asked.paper), _text(work, machine, estimates, asked.paper), as_json)
+
+
+def _added_rows(settings: Settings) -> int | None:
+    """Of the corpus, if one was added; else it is the demo world, whose size is a setting."""
+    if settings.corpus.source == "demo":
+        return None
+    with suppress(StorageError):  # a plan can be made before there is a store
+        store = ArtifactStore(settings.storage)
+        if pointer := store.pointer(registry.POINTER):
+            return max(100, int(str(store.manifest(pointer.ref).facts["rows"])))
+    return None
 
 
 def _workload(settings: Settings, asked: Asked) -> Workload:
@@ -54,6 +74,15 @@ def _machine(asked: Asked, settings: Settings) -> Hardware:
         return replace(profile(name), devices=asked.devices)
     with console.status("measuring this machine …"):
         return replace(probe(_folder(settings)), devices=asked.devices)
+
+
+def _tried(embed: Estimate, work: Workload, machine: Hardware) -> Estimate:
+    """Embedding, from a trial of one worker; workers beyond the cores bring nothing."""
+    side = max(work.encoder.image_size, work.settings.corpus.image_size)
+    with console.status(f"trying out {work.settings.encode.model} …"):
+        rate = embed_rate(work.settings.encode.model, side, work.batch)
+    busy = min(work.workers, os.cpu_count() or 1, -(-work.rows // work.block))
+    return measured(embed, work.rows / (rate * busy * machine.devices))
 
 
 def _folder(settings: Settings) -> Path:
@@ -182,7 +211,8 @@ def _index_line(work: Workload) -> str:
 def _notes(work: Workload, machine: Hardware, estimates: list[Estimate]) -> list[str]:
     notes = [
         "Times are lower bounds (the slowest of arithmetic, memory and storage), in single precision and "
-        "without downloads.\nMemory is what the data needs, over all workers. finetune is one model, roughly."
+        "without downloads;\none that was measured is from a short trial. Memory is what the data needs, "
+        "over all workers. finetune is one model, roughly."
     ]
     if work.pair_images < work.rows:
         flop = units.flop(2.0 * work.pairs * work.rows * work.dim)

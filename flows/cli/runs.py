@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -17,8 +16,10 @@ from flows.demo import DEMO_SETTINGS, demo
 from flows.progress import Terminal
 from flows.results import accuracies, counts, publish
 from flows.session import call, session
+from mudg_core.corpus.decode import decode
 from mudg_core.corpus.images import ShardImages
-from mudg_core.encode.embed import EmbeddingShard, gather_metadata
+from mudg_core.corpus.opened import open_shard
+from mudg_core.encode.shard import EmbeddingShard, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.index.opened import check_model, open_searcher
 from mudg_core.index.version import current_version
@@ -90,9 +91,8 @@ def run_search(
         hit["cosine"] = round(float(cosine), 4)
     if save is not None:
         links = {hit["row"]: hit for hit in hits}
-        pool = ShardImages(lambda number: store.file(version.shards[number], "shard.tar"), links)
-        images = pool.read(links)
-        _contact_sheet([images[row] for row in links]).save(save)
+        images = ShardImages(lambda number: open_shard(store, version.shards[number]), links).read(links)
+        _contact_sheet([images[row] for row in links if row in images]).save(save)
     lines = [(i, f"{hit['cosine']:.3f}", hit["caption"][:60], hit["url"]) for i, hit in enumerate(hits, 1)]
     show({"query": text, "hits": hits}, table_of(lines, ("rank", "cosine", "caption", "url")), as_json)
 
@@ -102,7 +102,7 @@ def _contact_sheet(images: list[bytes], side: int = 128, columns: int = 8) -> Im
     rows = -(-len(images) // columns)
     sheet = Image.new("RGB", (min(columns, len(images)) * side, rows * side), "white")
     for place, data in enumerate(images):
-        picture = Image.open(io.BytesIO(data)).convert("RGB").resize((side, side))
+        picture = decode(data).resize((side, side))
         sheet.paste(picture, (place % columns * side, place // columns * side))
     return sheet
 

@@ -6,7 +6,7 @@ with storage. So a time here is a lower bound, which a good implementation comes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mudg_core.plan.hardware import Hardware
 
@@ -54,6 +54,11 @@ def _slowest(cost: Cost, hardware: Hardware, *, half: bool) -> tuple[float, str]
     }
     bound = max(seconds, key=lambda name: seconds[name])
     return seconds[bound] / 3600, bound
+
+
+def measured(item: Estimate, seconds: float) -> Estimate:
+    """An estimate whose time is not reckoned but was tried out."""
+    return replace(item, hours=seconds / 3600, hours_half=seconds / 3600, bound="measured")
 
 
 def total(costs: list[Cost]) -> Cost:

@@ -28,7 +28,7 @@ def costs(work: Workload) -> list[Cost]:
 
 def embed(work: Workload) -> Cost:
     """Both towers over every row. Features are kept in half precision; metadata is not counted."""
-    clip, batch = work.encoder, min(work.block, work.settings.encode.batch_size)
+    clip, batch = work.encoder, min(work.block, work.batch)
     activations = clip.image.layers * clip.image.block_bytes + clip.text.layers * clip.text.block_bytes
     features = 2 * work.rows * work.dim
     held = 2 * FLOAT * work.block * work.dim + batch * (clip.image.block_bytes + clip.text.block_bytes)

@@ -27,7 +27,7 @@ def image_bytes(work: Workload) -> float:
 
 def augment(work: Workload) -> Cost:
     """Adaptive: every class with every descriptor of the pool through the text tower, then the queries."""
-    tower, batch = work.encoder.text, work.settings.encode.batch_size
+    tower, batch = work.encoder.text, work.batch
     scored = work.pool * work.classes if work.settings.augment.method == "adaptive" else 0
     texts = scored + work.queries + work.classes
     features = FLOAT * (work.queries + work.classes) * work.dim
@@ -92,7 +92,7 @@ def select(work: Workload) -> Cost:
 
 def fetch(work: Workload) -> Cost:
     """The chosen images, embedded afresh. Links that are dead and the network's speed are not known."""
-    tower, batch = work.encoder.image, min(work.picks, work.settings.encode.batch_size)
+    tower, batch = work.encoder.image, min(work.picks, work.batch)
     images = work.picks * image_bytes(work)
     return Cost(
         "fetch",

@@ -47,6 +47,11 @@ class Workload:
         return min(self.rows, self.settings.corpus.rows_per_shard)
 
     @property
+    def batch(self) -> int:
+        """Images or texts in one forward pass of f_index."""
+        return self.settings.encode.batch(self.settings.compute.device)
+
+    @property
     def workers(self) -> int:
         return self.settings.compute.workers
 

@@ -3,6 +3,7 @@
 KILL_INSIDE is `STAGE:POINT`. Points are those of the commit protocol: all files made but none stored, all
 stored but not committed, committed but not yet reported. Python imports a module of this name at every start,
 so that Dask workers, where stages run, have it too; the first process to see it is the main one.
+KILL_WORKER_INSIDE kills the worker instead, the first that comes there: it leaves a file called KILLED_ONCE.
 """
 
 from __future__ import annotations
@@ -11,16 +12,24 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-STAGE, _, POINT = os.environ.get("KILL_INSIDE", "").partition(":")
+WORKER = os.environ.get("KILL_WORKER_INSIDE", "")
+STAGE, _, POINT = (os.environ.get("KILL_INSIDE", "") or WORKER).partition(":")
 METHODS = {"made": "_make", "stored": "_upload", "committed": "_commit"}
 
 
 def deadly(method: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(store: Any, subject: Any, *arguments: Any) -> Any:
         result = method(store, subject, *arguments)
-        if getattr(subject, "recipe", subject).stage == STAGE:
+        if getattr(subject, "recipe", subject).stage != STAGE:
+            return result
+        if WORKER:
+            with suppress(FileExistsError), Path(os.environ["KILLED_ONCE"]).open("x"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        else:
             os.kill(int(os.environ["KILL_PID"]), signal.SIGKILL)
             time.sleep(60)  # this process goes no further; it has to notice by itself that it is an orphan
         return result

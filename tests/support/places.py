@@ -1,0 +1,85 @@
+"""Commands of `mudg` in a folder, on one Prefect server and one Dask cluster that serve them all.
+
+Starting these is most of the time of a small command, so tests share them and run most commands in-process.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.settings import PREFECT_API_URL
+from typer.testing import CliRunner
+
+from flows.cli.app import app
+from flows.session import session
+from mudg_core.settings import Settings
+from tests.support.demo_runs import digests, mudg
+
+runner = CliRunner()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with a store, and the servers that commands in it use."""
+
+    folder: Path
+    dask: str
+    prefect: str
+    flags: Sequence[str] = ()
+
+    def command(self, *arguments: str) -> dict[str, Any]:
+        """As a user types it: a process of its own."""
+        done = mudg(*self._all(arguments), "--json", cwd=self.folder, PREFECT_API_URL=self.prefect)
+        assert done.returncode == 0, done.stderr[-3000:]
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return result
+
+    def run(self, *arguments: str, ends: int = 0) -> dict[str, Any]:
+        """The same command in this process, which has loaded everything already."""
+        result: dict[str, Any] = json.loads(self.says(*arguments, "--json", ends=ends).splitlines()[-1])
+        return result
+
+    def says(self, *arguments: str, ends: int = 0) -> str:
+        with chdir(self.folder):
+            done = runner.invoke(app, self._all(arguments))
+        assert done.exit_code == ends, done.output
+        return done.stdout
+
+    def _all(self, arguments: tuple[str, ...]) -> list[str]:
+        """The place's settings before those of the test, which win."""
+        words = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
+        return [*words, *self.flags, "--set", f"compute.dask_address={self.dask}", *arguments[len(words) :]]
+
+    def versions(self) -> list[tuple[str, str]]:
+        return [(one["index"], one["state"]) for one in self.run("index", "list")["versions"]]
+
+    def current(self) -> str:
+        return self.versions()[0][0]
+
+    def digests(self, *stages: str) -> dict[str, str]:
+        found = digests(self.folder)
+        return {key: value for key, value in found.items() if not stages or key.split("/")[0] in stages}
+
+    def made_since(self, before: dict[str, str]) -> Counter[str]:
+        return Counter(key.split("/")[0] for key in self.digests().keys() - before.keys())
+
+    def copy(self, to: Path) -> Place:
+        shutil.copytree(self.folder, to, dirs_exist_ok=True)
+        return replace(self, folder=to)
+
+
+@pytest.fixture(scope="package")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("servers")
+    storage = {"url": f"file://{folder}/.mudg", "cache_dir": str(folder / ".mudg/cache")}
+    with session(Settings().replace({"storage": storage, "compute": {"workers": 1}})) as ready:
+        yield Place(folder, str(ready.compute.dask_address), str(PREFECT_API_URL.value()))
