@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -170,28 +169,6 @@ def cheapest(points: Sequence[Point], recall: float, at: At) -> Point | None:
     """
     passing = [point for point in points if point.recall(at).value >= recall]
     return min(passing, key=lambda p: (p.read, -p.recall(at).value, p.probes), default=None)
-
-
-def read_for(points: Sequence[Point], recall: float, at: At) -> float | None:
-    """Vectors read for a recall, to compare variants whose settings never hit the same recall.
-
-    Linear between points in order of what they read, on the best recall so far: reading more never finds
-    less. A recall that the first point passes costs at most what that one reads; None if it is never reached.
-    """
-    steps = _envelope(points, at)
-    if not steps or steps[-1][1] < recall:
-        return None
-    if steps[0][1] >= recall:
-        return steps[0][0]
-    (read, below), (more, above) = next(pair for pair in pairwise(steps) if pair[1][1] >= recall)
-    return read + (more - read) * (recall - below) / (above - below)
-
-
-def _envelope(points: Sequence[Point], at: At) -> list[tuple[float, float]]:
-    """(vectors read, best recall up to there), in order."""
-    steps = sorted((point.read, point.recall(at).value) for point in points)
-    best = accumulate((recall for _, recall in steps), max)
-    return [(read, recall) for (read, _), recall in zip(steps, best, strict=True)]
 
 
 def _clipped(value: float, low: float, high: float) -> Estimate:

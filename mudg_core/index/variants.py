@@ -12,13 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mudg_core.index.coarse import Coarse, probabilities
 from mudg_core.index.spill import Placement
 from mudg_core.index.vectors import Float32, Int64
-
-Float64 = NDArray[np.float64]
 
 CENTROIDS = ("kmeans", "paired", "centred")  # each has centroids of its own
 VARIANTS = (*CENTROIDS, "routed", "spilled")  # simplest first; the last two build on `centred`

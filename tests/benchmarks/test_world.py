@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks.index.problem import Nearest, write_problem
 from benchmarks.index.world import DIM, GAP, LOOSE, TIGHT, Looseness, World
 
 Float32 = npt.NDArray[np.float32]
@@ -67,22 +65,3 @@ def test_the_loose_world_is_looser() -> None:
         return float((whole(one.texts(500)) @ whole(one.images(4000)).T).max(axis=1).mean())
 
     assert nearest(LOOSE) < nearest(TIGHT) - 0.01
-
-
-def test_a_problem_holds_the_exact_answers(tmp_path: Path) -> None:
-    write_problem(tmp_path, world(), images=3000, queries=20)
-    gallery = np.load(tmp_path / "gallery.npy")
-    assert np.array_equal(gallery, whole(world().images(3000)))
-    for name in ("tuning", "report"):
-        queries, truth = np.load(tmp_path / f"{name}.npy"), np.load(tmp_path / f"{name}_truth.npy")
-        assert truth.shape == (20, 10)
-        assert np.array_equal(truth[:, 0], np.argmax(queries @ gallery.T, axis=1))
-
-
-def test_exact_answers_do_not_depend_on_the_blocks() -> None:
-    images, texts = whole(world().images(300)), whole(world().texts(20))
-    once, often = Nearest(20), Nearest(20)
-    once.see(texts, images, 0)
-    for start in range(0, 300, 7):
-        often.see(texts, images[start : start + 7], start)
-    assert np.array_equal(once.rows, often.rows)

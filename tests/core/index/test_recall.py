@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from mudg_core.index.recall import (
     cheapest,
     curve,
     mean_of,
-    read_for,
     recall_at,
     share,
     wilson,
@@ -141,23 +139,6 @@ def test_cheapest_is_the_least_read_that_passes() -> None:
     assert cheapest(points, 0.5, 10) == points[1]
     assert cheapest(points, 0.96, 1) is None
     assert cheapest([], 0.1, 1) is None
-
-
-def test_read_for_a_recall_lies_on_the_line_between_points() -> None:
-    points = [point(400, 0.9), point(100, 0.6), point(200, 0.8)]
-    assert read_for(points, 0.7, 1) == pytest.approx(150)
-    assert read_for(points, 0.85, 1) == pytest.approx(300)
-    assert read_for(points, 0.8, 1) == pytest.approx(200)
-    assert read_for(points, 0.3, 1) == 100, "nothing is known below the first point"
-    assert read_for(points, 0.95, 1) is None
-    assert read_for([], 0.5, 1) is None
-
-
-def test_reading_more_never_finds_less() -> None:
-    dip = [point(100, 0.6), point(200, 0.5), point(300, 0.8)]
-    assert read_for(dip, 0.6, 1) == 100
-    assert read_for(dip, 0.7, 1) == pytest.approx(250)  # from (200, 0.6), not from (200, 0.5)
-    assert not math.isnan(read_for([point(100, 0.6), point(100, 0.8)], 0.7, 1) or math.nan)
 
 
 @pytest.mark.parametrize(
