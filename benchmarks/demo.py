@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.memory import run_watched
 from benchmarks.record import record
 
 MUDG = Path(sys.executable).with_name("mudg")
@@ -37,50 +35,12 @@ def main() -> None:
 
 def measure(flags: list[str], folder: Path) -> dict[str, Any]:
     """Runs the demo, sampling the memory of its whole process tree."""
-    started = time.monotonic()
-    process = subprocess.Popen(
-        [MUDG, "demo", "--json", *flags], cwd=folder, stdout=subprocess.PIPE, text=True
-    )
-    peak = [0.0]
-    watcher = threading.Thread(target=_watch, args=(process, peak), daemon=True)
-    watcher.start()
-    out, _ = process.communicate()
-    watcher.join()
-    if process.returncode:
-        raise SystemExit(process.returncode)
-    result: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+    done = run_watched([MUDG, "demo", "--json", *flags], folder)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    result: dict[str, Any] = json.loads(done.out.strip().splitlines()[-1])
     result.pop("report")
-    return result | {"wall_seconds": round(time.monotonic() - started, 1), "peak_gb": round(peak[0] / 1e9, 2)}
-
-
-def _watch(process: subprocess.Popen[str], peak: list[float]) -> None:
-    """Sum of proportional set sizes: memory that processes share is counted once."""
-    while process.poll() is None:
-        peak[0] = max(peak[0], sum(_pss(pid) for pid in _tree(process.pid)))
-        time.sleep(0.5)
-
-
-def _tree(root: int) -> list[int]:
-    found = [root]
-    for pid in found:
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            found += [int(child) for child in _read(task).split()]
-    return found
-
-
-def _pss(pid: int) -> int:
-    line = next(
-        (line for line in _read(Path(f"/proc/{pid}/smaps_rollup")).splitlines() if line[:4] == "Pss:"),
-        "Pss: 0",
-    )
-    return int(line.split()[1]) * 1024
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+    return result | {"wall_seconds": round(done.seconds, 1), "peak_gb": round(done.peak_bytes / 1e9, 2)}
 
 
 if __name__ == "__main__":

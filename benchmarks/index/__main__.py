@@ -36,10 +36,11 @@ from threadpoolctl import threadpool_limits
 from benchmarks.index import bootstrap, demo_corpus, qp, speed
 from benchmarks.index.curves import Curve, Point, best_qps, plot
 from benchmarks.index.ours import CELLS, Data, Ours, Variant, built, chosen, trials
-from benchmarks.index.peer_runs import PEERS, PeerError, run_peer
+from benchmarks.index.peer_runs import PEERS, run_peer
 from benchmarks.index.peers import measure
 from benchmarks.index.world import LOOSE, TIGHT, World
-from benchmarks.record import RESULTS, commit, record
+from benchmarks.peer_environment import PeerError
+from benchmarks.record import RESULTS, keep
 from mudg_core.index.variants import Trial
 
 QUERIES, WANTED = 4_000, 0.9
@@ -61,22 +62,8 @@ def main() -> None:
     with threadpool_limits(1):
         for name in asked.parts or PARTS:
             line, detail = PARTS[name](asked)
-            figures = keep(name, line, detail)
-    sys.stdout.write(json.dumps(figures["line"]) + "\n")
-
-
-def keep(part: str, line: Figures, detail: Figures) -> Figures:
-    """Into the file with what other parts have measured before."""
-    file = RESULTS / "index.json"
-    known: Figures = json.loads(file.read_text())["figures"] if file.is_file() else {}
-    short = {name: round(value, 4) if isinstance(value, float) else value for name, value in line.items()}
-    figures = {
-        "line": known.get("line", {}) | short,
-        "measured_at": known.get("measured_at", {}) | {part: commit()},
-        "detail": known.get("detail", {}) | {part: detail},
-    }
-    record("index", figures)
-    return figures
+            figures = keep("index", name, line, detail)
+    sys.stdout.write(json.dumps(figures) + "\n")
 
 
 def scan(asked: argparse.Namespace) -> tuple[Figures, Figures]:

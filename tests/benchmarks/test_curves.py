@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.index.curves import Curve, Point, Recall, best_qps, plot
-from benchmarks.index.peer_runs import PEERS, REQUIREMENTS, PeerError, environment, parse, run_peer
+from benchmarks.index.peer_runs import REQUIREMENTS, parse, run_peer
+from benchmarks.peer_environment import PeerError
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -73,15 +74,3 @@ def test_the_picture_is_well_formed_and_has_each_curve(tmp_path: Path) -> None:
 def test_a_picture_of_nothing_is_one_too(tmp_path: Path) -> None:
     plot([Curve("empty", [])], tmp_path / "curves.svg")
     ElementTree.parse(tmp_path / "curves.svg")
-
-
-def test_an_environment_with_the_same_requirements_is_reused(tmp_path: Path) -> None:
-    (tmp_path / "hnsw").mkdir()
-    (tmp_path / "hnsw" / "requirements.txt").write_bytes((REQUIREMENTS / "hnsw.txt").read_bytes())
-    assert environment("hnsw", tmp_path) == tmp_path / "hnsw" / "bin" / "python"
-
-
-@pytest.mark.parametrize("name", PEERS)
-def test_peers_have_exact_versions_and_no_place(name: str) -> None:
-    lines = (REQUIREMENTS / f"{name}.txt").read_text().splitlines()
-    assert lines and all("==" in line and ":" not in line and " " not in line for line in lines)

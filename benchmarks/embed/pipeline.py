@@ -1,0 +1,180 @@
+"""Every call into the pipeline that these benchmarks make: where stages change, this file follows."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import dask
+import numpy as np
+from distributed import Client
+from PIL import Image
+from prefect import flow
+
+from flows.build_index import plan_shards
+from flows.session import DASK, call, dask_runner
+from flows.session import session as session  # for the command: it calls nothing else of ours
+from mudg_core.corpus.shards import read_shard
+from mudg_core.encode.weights import locate
+from mudg_core.settings import Settings, load_settings
+from mudg_core.storage import ArtifactRef, ArtifactStore, layout
+from tasks.corpus import draw_shard
+from tasks.embed import embed
+from tasks.policy import execute
+from tasks.run import Run
+
+if TYPE_CHECKING:
+    import torch
+
+    from mudg_core.encode.models import Clip
+
+WORKER_SECONDS = 300
+
+
+def settings_for(home: Path, rows: int, rows_per_shard: int, **areas: dict[str, Any]) -> Settings:
+    """The defaults, with a store in `home`; the developer's own environment has no say."""
+    corpus = {"source": "demo", "rows": rows, "rows_per_shard": rows_per_shard} | areas.pop("corpus", {})
+    storage = {"url": f"file://{home.absolute()}", "cache_dir": str(home.absolute() / "cache")}
+    return load_settings(overrides={"corpus": corpus, "storage": storage, **areas}, environ={})
+
+
+# -- drawn shards, and stores to embed them into ----------------------------------------------------------
+
+
+def known_shards(settings: Settings) -> list[ArtifactRef] | None:
+    """The corpus shards, if all of them were drawn before."""
+    store = ArtifactStore(settings.storage)
+    found = [store.find(draw_shard.recipe(settings, one)) for one in plan_shards(settings)]
+    shards = [ref for ref in found if ref is not None]
+    return shards if len(shards) == len(found) else None
+
+
+@contextmanager
+def fresh_store(settings: Settings) -> Iterator[Settings]:
+    """A store beside the one given that has the same drawn shards and nothing else: whatever is asked of it
+    has to be made. Gone after use."""
+    home = Path(settings.storage.url.removeprefix("file://"))
+    drawn = Path(layout.manifest(draw_shard.name, "0" * 64)).parents[1]
+    with TemporaryDirectory(prefix="fresh-", dir=home.parent, ignore_cleanup_errors=True) as folder:
+        (Path(folder) / drawn).parent.mkdir(parents=True)
+        (Path(folder) / drawn).symlink_to(home / drawn)
+        storage = {"url": f"file://{folder}", "cache_dir": f"{folder}/cache"}
+        yield settings.replace({"storage": storage})
+
+
+def tar_of(settings: Settings, shard: ArtifactRef) -> Path:
+    return ArtifactStore(settings.storage).file(shard, "shard.tar")
+
+
+def model_folder(settings: Settings) -> Path:
+    path, _ = locate(settings.encode.model)
+    return Path(path.removeprefix("local-dir:"))
+
+
+def folder_of(settings: Settings, embedding: ArtifactRef) -> Path:
+    return ArtifactStore(settings.storage).folder(embedding)
+
+
+# -- as a flow, on a cluster ------------------------------------------------------------------------------
+
+
+def warm(ready: Settings) -> None:
+    """All workers up, with their libraries loaded and a model tried: what a long run pays once."""
+    with Client(ready.compute.dask_address) as client:  # type: ignore[no-untyped-call]
+        client.submit(bool).result(WORKER_SECONDS)  # the first task starts the workers
+        client.wait_for_workers(ready.compute.workers, timeout=WORKER_SECONDS)
+        client.run(_try_model, ready)
+
+
+def _try_model(settings: Settings) -> None:
+    load(settings)
+
+
+def draw_all(ready: Settings) -> list[ArtifactRef]:
+    return call(_draw_flow, ready)
+
+
+def embed_all(ready: Settings, shards: Sequence[ArtifactRef]) -> tuple[list[ArtifactRef], float]:
+    """Embeddings, and the wall time of the stage."""
+    return call(_embed_flow, ready, list(shards))
+
+
+@flow(name="bench-draw", task_runner=dask_runner(), persist_result=False)
+def _draw_flow(settings: Settings) -> list[ArtifactRef]:
+    return draw_shard.map(Run(settings), plan_shards(settings))
+
+
+@flow(name="bench-embed", task_runner=dask_runner(), persist_result=False)
+def _embed_flow(settings: Settings, shards: list[ArtifactRef]) -> tuple[list[ArtifactRef], float]:
+    started = time.monotonic()
+    jobs = [{"shard": shard} for shard in shards]
+    refs = embed.map(Run(settings), jobs, per_task=settings.compute.shards_per_task)
+    return refs, time.monotonic() - started
+
+
+def rows_of(settings: Settings, refs: Sequence[ArtifactRef]) -> int:
+    store = ArtifactStore(settings.storage)
+    return sum(int(str(store.manifest(ref).facts["rows"])) for ref in refs)
+
+
+def seconds_inside(settings: Settings, refs: Sequence[ArtifactRef]) -> float:
+    """What workers have spent in the stage's own function."""
+    store = ArtifactStore(settings.storage)
+    return sum(store.manifest(ref).circumstances.seconds for ref in refs)
+
+
+# -- in one process, without orchestration ----------------------------------------------------------------
+
+
+def worker_environment() -> dict[str, str]:
+    """What a worker of a local cluster is started with: one thread, and our way with freed memory."""
+    with dask.config.set(DASK):
+        found = dask.config.get("distributed.nanny.pre-spawn-environ")
+    return {name: str(value) for name, value in found.items()}
+
+
+def draw_here(settings: Settings) -> list[ArtifactRef]:
+    recipes = [draw_shard.recipe(settings, one) for one in plan_shards(settings)]
+    return _made("tasks.corpus:draw_shard", settings, recipes)
+
+
+def embed_here(settings: Settings, shards: Sequence[ArtifactRef]) -> list[ArtifactRef]:
+    """As a worker does it, store included: so many shards with one model as a task has."""
+    recipes = [embed.recipe(settings, {"shard": shard}) for shard in shards]
+    size = settings.compute.shards_per_task
+    groups = [recipes[first : first + size] for first in range(0, len(recipes), size)]
+    return [ref for group in groups for ref in _made("tasks.embed:embed", settings, group)]
+
+
+def models_loaded(settings: Settings, shards: Sequence[ArtifactRef]) -> int:
+    """How often `embed_here` loads the model."""
+    return -(-len(shards) // settings.compute.shards_per_task)
+
+
+def _made(where: str, settings: Settings, recipes: list[Any]) -> list[ArtifactRef]:
+    return [ArtifactRef.model_validate(ref) for ref in execute.fn(where, settings, recipes)]
+
+
+def load(settings: Settings) -> Clip:
+    from mudg_core.encode.models import load_clip
+
+    return load_clip(settings.encode.model, settings.compute.device)
+
+
+def batch_size(settings: Settings, clip: Clip) -> int:
+    return settings.encode.batch_size or clip.batch_size
+
+
+def tensors(settings: Settings, clip: Clip, shard: ArtifactRef) -> tuple[torch.Tensor, torch.Tensor]:
+    """All that a forward pass takes: normalised pixels, and captions as tokens at full length."""
+    pixels, captions = [], []
+    for sample in read_shard(tar_of(settings, shard)):
+        with Image.open(io.BytesIO(sample.image or b"")) as image:
+            pixels.append(clip.pixels(image))
+        captions.append(sample.caption)
+    return clip.normalise(np.stack(pixels)).contiguous(), clip.tokens(captions)
