@@ -121,7 +121,7 @@ def _check(rows: Int64, cells: Int64, images: Float32, index: Any) -> None:
             f"in an index of dimension {index.d}",
             fix="embed the shard again with the model of this index",
         )
-    if not np.isfinite(images).all():
+    if not np.isfinite(images.sum()):  # faster than looking at each
         bad = rows[~np.isfinite(images).all(axis=1)]
         raise DataError(
             what=f"NaN or infinite embeddings in rows {bad[:10].tolist()}", fix="embed the shard again"
