@@ -18,7 +18,7 @@ from mudg_core.encode import weights
 from mudg_core.encode.models import Clip, load_clip, open_clip
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE, weights_digest
 from mudg_core.errors import ModelError
-from tests.core.encode.tiny import PREPROCESS
+from tests.core.encode.tiny import MODEL, PREPROCESS
 
 
 def noise(wide: int, high: int, mode: str = "RGB") -> Image.Image:
@@ -245,3 +245,20 @@ def test_f73_truncated_weights(tiny_folder: Path, tmp_path: Path) -> None:
     (folder / WEIGHTS_FILE).write_bytes(data[:-4])
     with pytest.raises(ModelError):
         load_clip(f"local-dir:{folder}")
+
+
+@pytest.mark.parametrize(
+    "change", [{"custom_text": True}, {"text_cfg": {"pool_type": "last", "no_causal_mask": True}}]
+)
+def test_other_text_towers_are_left_to_open_clip(change: dict[str, Any], tmp_path: Path) -> None:
+    """Towers that are not causal, or are modules of their own, see the whole context."""
+    config = {**MODEL, **change, "text_cfg": {**MODEL["text_cfg"], **change.get("text_cfg", {})}}
+    kind = open_clip.CustomTextCLIP if config.pop("custom_text", False) else open_clip.CLIP
+    network = kind(**config).eval()
+    save_file(network.state_dict(), tmp_path / WEIGHTS_FILE)
+    model = config | ({"custom_text": True} if "custom_text" in change else {})
+    (tmp_path / CONFIG_FILE).write_text(json.dumps({"model_cfg": model, "preprocess_cfg": PREPROCESS}))
+    clip, texts = load_clip(f"local-dir:{tmp_path}"), ["a cat", "a much longer text about a red boat"]
+    with torch.inference_mode():
+        whole = network.encode_text(clip.tokens(texts), normalize=True).numpy()
+    assert clip.encode_texts(texts) == pytest.approx(whole, abs=1e-5)
