@@ -29,6 +29,8 @@ from tasks.corpus import download_shard, draw_shard
 from tasks.embed import embed, screen
 from tasks.run import Run, StageRecord
 
+ROWS_PER_TASK = 10_000
+
 
 @dataclass(frozen=True)
 class IndexBuild:
@@ -79,7 +81,7 @@ def corpus_shards(run: Run) -> list[ArtifactRef]:
 
 def embed_corpus(run: Run, shards: list[ArtifactRef]) -> list[ArtifactRef]:
     """Embeddings of all shards that have any row to offer; screened, if that is asked for."""
-    corpus, batch = run.settings.corpus, run.settings.compute.shards_per_task
+    corpus, batch = run.settings.corpus, shards_per_task(run, shards)
     found = embed.map(run, [{"shard": shard} for shard in shards], per_task=batch)
     if corpus.dedup or corpus.min_cosine is not None:
         pairs = zip(shards, found, strict=True)
@@ -92,6 +94,12 @@ def embed_corpus(run: Run, shards: list[ArtifactRef]) -> list[ArtifactRef]:
             fix="`mudg corpus status` says what was refused and why",
         )
     return kept
+
+
+def shards_per_task(run: Run, shards: Sequence[ArtifactRef]) -> int:
+    """Small shards share a task, because a task costs something; large ones do not, because a wait ends."""
+    each = max(1, _rows(run, shards[:1]))
+    return max(1, min(run.settings.compute.shards_per_task, ROWS_PER_TASK // each))
 
 
 @dataclass(frozen=True)
