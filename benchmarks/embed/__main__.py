@@ -2,7 +2,7 @@
 
 python -m benchmarks.embed [raw] [vit] [peer] [overhead] [growth] [--tiny]
 
-Without names all parts run (about an hour on two cores, which nothing else may use meanwhile). Figures are
+Without names all parts run (about half an hour on two cores, which nothing else may use). Figures are
 kept in benchmarks/results/embed.json, part by part with the commit they were measured at; the last line
 printed is one JSON object with all of them. `--tiny` tries everything on a few rows, and keeps nothing.
 
@@ -34,7 +34,7 @@ from benchmarks.record import keep, rounded
 HOME = Path(".mudg/bench-embed/.mudg")
 DEMO_CORPUS = Path(".mudg/bench-demo/.mudg")  # where the index benchmark has its rows
 SMALLEST = 50  # rows of a shard that settings allow
-ALL_TRIALS = Trials(shards=4)
+ALL_TRIALS = Trials(shards=2)
 Figures = dict[str, Any]
 console = Console(stderr=True)
 
@@ -44,14 +44,14 @@ class Sizes:
     """Rows and rounds of each part."""
 
     rows_per_shard: int = 2_000
-    raw: int = 16_000
-    rounds: int = 5
+    raw: int = 8_000
+    rounds: int = 3
     vit: int = 256
     vit_rows_per_shard: int = 64
-    vit_rounds: int = 3
-    peer_rows: int = 40_000
+    vit_rounds: int = 2
+    peer_rows: int = 16_000
     peer_trials: Trials = ALL_TRIALS
-    peer_rounds: int = 3
+    peer_rounds: int = 2
     overhead_shards: int = 64
     overhead_rows_per_shard: int = 1_000
     few: int = 20_000

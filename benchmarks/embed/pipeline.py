@@ -133,9 +133,9 @@ def seconds_inside(settings: Settings, refs: Sequence[ArtifactRef]) -> float:
 
 def worker_environment() -> dict[str, str]:
     """What a worker of a local cluster is started with: one thread, and our way with freed memory."""
-    with dask.config.set(DASK):
+    with dask.config.set(DASK):  # and read in it: the same dictionary is set back behind it
         found = dask.config.get("distributed.nanny.pre-spawn-environ")
-    return {name: str(value) for name, value in found.items()}
+        return {name: str(value) for name, value in found.items()}
 
 
 def draw_here(settings: Settings) -> list[ArtifactRef]:
