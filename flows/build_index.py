@@ -29,8 +29,6 @@ from tasks.corpus import download_shard, draw_shard
 from tasks.embed import embed, screen
 from tasks.run import Run, StageRecord
 
-ROWS_PER_TASK = 10_000
-
 
 @dataclass(frozen=True)
 class IndexBuild:
@@ -65,14 +63,15 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
 
 def corpus_shards(run: Run) -> list[ArtifactRef]:
     """What was added to the corpus, lists of links downloaded first; or the demo world."""
-    source, batch = run.settings.corpus.source, run.settings.compute.shards_per_task
+    source = run.settings.corpus.source
     added = list(registry.refs(run.store)) if source != "demo" else []
     if not added and source == "added":
         raise InputError(
             what="the corpus is empty", where=run.store.url, fix="add a source: `mudg corpus add URL`"
         )
     if not added:
-        return draw_shard.map(run, plan_shards(run.settings), per_task=batch)
+        planned = plan_shards(run.settings)
+        return draw_shard.map(run, planned, per_task=run.shards_per_task(len(planned)))
     links = [ref for ref in added if run.store.manifest(ref).facts["kind"] == "links"]
     downloaded = download_shard.map(run, [{"shard": ref} for ref in links]) if links else []
     ready = dict(zip(links, downloaded, strict=True))
@@ -81,7 +80,7 @@ def corpus_shards(run: Run) -> list[ArtifactRef]:
 
 def embed_corpus(run: Run, shards: list[ArtifactRef]) -> list[ArtifactRef]:
     """Embeddings of all shards that have any row to offer; screened, if that is asked for."""
-    corpus, batch = run.settings.corpus, shards_per_task(run, shards)
+    corpus, batch = run.settings.corpus, run.shards_per_task(len(shards))
     found = embed.map(run, [{"shard": shard} for shard in shards], per_task=batch)
     if corpus.dedup or corpus.min_cosine is not None:
         pairs = zip(shards, found, strict=True)
@@ -94,12 +93,6 @@ def embed_corpus(run: Run, shards: list[ArtifactRef]) -> list[ArtifactRef]:
             fix="`mudg corpus status` says what was refused and why",
         )
     return kept
-
-
-def shards_per_task(run: Run, shards: Sequence[ArtifactRef]) -> int:
-    """Small shards share a task, because a task costs something; large ones do not, because a wait ends."""
-    each = max(1, _rows(run, shards[:1]))
-    return max(1, min(run.settings.compute.shards_per_task, ROWS_PER_TASK // each))
 
 
 @dataclass(frozen=True)
@@ -142,7 +135,7 @@ def find_neighbors(
     run: Run, samples: ArtifactRef, embeddings: list[ArtifactRef], shards: int
 ) -> list[ArtifactRef]:
     """Nearest images of all samples in each shard: exactly, or most of them through a bootstrapped index."""
-    settings, batch = run.settings.index, run.settings.compute.shards_per_task
+    settings, batch = run.settings.index, run.shards_per_task(len(embeddings))
     share = settings.bootstrap_texts if settings.pairs == "bootstrap" else 1.0
     jobs = [{"samples": samples, "embedding": ref, "texts": share} for ref in embeddings]
     exact = level.find_neighbors.map(run, jobs, per_task=batch)
@@ -190,7 +183,7 @@ def assign(run: Run, centroids: ArtifactRef, embeddings: list[ArtifactRef]) -> l
     if not embeddings:
         return []
     jobs = [{"centroids": centroids, "embedding": ref} for ref in embeddings]
-    return level.assign_cells.map(run, jobs, per_task=run.settings.compute.shards_per_task)
+    return level.assign_cells.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
 
 
 def populate(

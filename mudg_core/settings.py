@@ -49,10 +49,12 @@ class ComputeSettings(Area):
     """How work is spread out. Nothing here may change a result, so nothing here enters a content key."""
 
     dask_address: str | None = Field(None, description="scheduler to use; empty starts a local cluster")
-    workers: int = Field(2, ge=1, le=256)
+    workers: int = Field(2, ge=1, le=256, description="of a local cluster; else how many dask_address has")
     memory_limit: str = Field("2GiB", description="per worker of a local cluster")
-    task_timeout_seconds: float = Field(3600.0, gt=0)
-    shards_per_task: int = Field(4, ge=1, description="shards in one Prefect task")
+    task_timeout_seconds: float = Field(3600.0, gt=0, description="for each shard or artifact of a task")
+    shards_per_task: int = Field(
+        32, ge=1, description="shards in one Prefect task, at most; fewer where workers would stand idle"
+    )
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
     decode_threads: int = Field(
         1, ge=0, le=256, description="that decode images ahead of the model in each worker; 0: none"

@@ -70,6 +70,7 @@ class Pending:
     stage: str
     artifacts: int
     cached: int
+    per_task: int
     batches: list[list[ArtifactRef] | Future]
 
     def results(self) -> list[ArtifactRef]:
@@ -81,7 +82,8 @@ class Pending:
         return refs
 
     def _made(self, future: Future) -> list[ArtifactRef]:
-        refs = _result(future, self.stage, self.run.settings.compute.task_timeout_seconds)
+        seconds = self.run.settings.compute.task_timeout_seconds * self.per_task
+        refs = _result(future, self.stage, seconds)
         return [ArtifactRef.model_validate(ref) for ref in refs]
 
 
@@ -109,7 +111,8 @@ class Stage:
         found = [run.store.find(recipe) for recipe in recipes]
         parts = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
         batches = [self._begin(run, recipes[part], found[part]) for part in parts]
-        return Pending(run, self.name, len(found), sum(ref is not None for ref in found), batches)
+        cached = sum(ref is not None for ref in found)
+        return Pending(run, self.name, len(found), cached, per_task, batches)
 
     def recipe(self, settings: Settings, inputs: Inputs) -> Recipe:
         """Artifacts among the inputs are parents; everything else is a setting of this one artifact."""

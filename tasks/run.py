@@ -53,6 +53,12 @@ class Run:
     def __post_init__(self) -> None:
         self.store = ArtifactStore(self.settings.storage)
 
+    def shards_per_task(self, shards: int) -> int:
+        """A task costs a second or two whatever is in it, so shards share one; but every worker gets two
+        tasks at least, so that none stands idle for long while another finishes."""
+        compute = self.settings.compute
+        return max(1, min(compute.shards_per_task, -(-shards // (2 * compute.workers))))
+
     @contextmanager
     def watch(self, stage: str, artifacts: int, cached: int) -> Iterator[Done]:
         started = time.monotonic()

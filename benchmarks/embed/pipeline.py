@@ -113,7 +113,8 @@ def _draw_flow(settings: Settings) -> list[ArtifactRef]:
 def _embed_flow(settings: Settings, shards: list[ArtifactRef]) -> tuple[list[ArtifactRef], float]:
     started = time.monotonic()
     jobs = [{"shard": shard} for shard in shards]
-    refs = embed.map(Run(settings), jobs, per_task=settings.compute.shards_per_task)
+    run = Run(settings)
+    refs = embed.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
     return refs, time.monotonic() - started
 
 

@@ -7,6 +7,7 @@ the metadata is written twice, the second time with the group.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mudg_core.encode.duplicates import first_copies
-from mudg_core.encode.shard import IMAGES, METADATA, REFUSED, TEXTS, Float16, Float32, Int64
+from mudg_core.encode.shard import IMAGES, METADATA, REFUSED, TEXTS, Float16, Float32
 from mudg_core.errors import DataError
 
 ROWS_PER_GROUP = 16_384
+ROWS_IN_MEMORY = 1_024  # of metadata: what is kept between batches keeps the memory of their tensors
 UNGROUPED = "metadata/ungrouped.parquet"
 
 SCHEMA = pa.schema(
@@ -105,8 +107,7 @@ class ShardWriter:
         (out / METADATA).parent.mkdir(parents=True, exist_ok=True)
         self.metadata = pq.ParquetWriter(out / UNGROUPED, SCHEMA)
         self.waiting: list[pa.Table] = []
-        self.rows: list[Int64] = []
-        self.hashes: list[Int64] = []
+        self.rows, self.hashes = array("q"), array("q")
         self.hashed = True  # published embeddings come without pixels
         self.refusals: list[Refusal] = []
 
@@ -123,11 +124,11 @@ class ShardWriter:
         """Unit-norm features and as many lines of metadata (SCHEMA)."""
         self.images.append(images.astype(np.float16))
         self.texts.append(texts.astype(np.float16))
-        self.rows.append(lines.column("row").to_numpy())
+        self.rows.frombytes(lines.column("row").to_numpy().tobytes())
         self.hashed &= lines.column("phash").null_count == 0
-        self.hashes.append(lines.column("phash").fill_null(0).to_numpy())
+        self.hashes.frombytes(lines.column("phash").fill_null(0).to_numpy().tobytes())
         self.waiting.append(lines)
-        if sum(table.num_rows for table in self.waiting) >= ROWS_PER_GROUP:
+        if sum(table.num_rows for table in self.waiting) >= ROWS_IN_MEMORY:
             self._flush()
 
     def refuse(self, refusals: Sequence[Refusal]) -> None:
@@ -152,18 +153,18 @@ class ShardWriter:
 
     def _group(self) -> int:
         """The metadata once more, each row with the first row that is a near copy of the same image."""
-        rows = np.concatenate([np.zeros(0, np.int64), *self.rows])
+        rows = np.array(self.rows, np.int64)
         first = rows
         if len(rows) and self.hashed:
             features = np.load(self.images.path, mmap_mode="r", allow_pickle=False)
-            first = rows[first_copies(np.concatenate(self.hashes), features)]
+            first = rows[first_copies(np.array(self.hashes, np.int64), features)]
         done = 0
         with (
             pq.ParquetFile(self.out / UNGROUPED) as source,
             pq.ParquetWriter(self.out / METADATA, GROUPED, compression="zstd") as target,
         ):
-            for group in range(source.num_row_groups):
-                table = source.read_row_group(group)
+            for batch in source.iter_batches(ROWS_PER_GROUP):
+                table = pa.Table.from_batches([batch])
                 here = pa.array(first[done : done + table.num_rows])
                 target.write_table(table.append_column(GROUPED.field("duplicate_of"), here))
                 done += table.num_rows

@@ -6,17 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.build_index import shards_per_task
 from mudg_core.corpus.sources import registry
 from mudg_core.encode.shard import REFUSED, EmbeddingShard
-from mudg_core.settings import Settings, StorageSettings
+from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactStore
 from tests.core.corpus.sources import making
 from tests.support.demo_runs import digests
@@ -152,16 +149,3 @@ def test_nothing_added_yet(servers: Place, tmp_path: Path) -> None:
     assert "nothing was added yet" in place.says("corpus", "status")
     refused = place.run("index", "build", "--set", "corpus.source=added", ends=2)
     assert refused["what"] == "the corpus is empty" and "mudg corpus add" in refused["fix"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"), [(100, 4), (2_500, 4), (2_501, 3), (10_000, 1), (10**6, 1), (0, 4)]
-)
-def test_small_shards_share_a_task_and_large_ones_do_not(rows: int, expected: int) -> None:
-    manifest = SimpleNamespace(facts={"rows": rows})
-    run: Any = SimpleNamespace(
-        store=SimpleNamespace(manifest=lambda _: manifest),
-        settings=Settings().replace({"compute": {"shards_per_task": 4}}),
-    )
-    shard: Any = object()
-    assert shards_per_task(run, [shard, shard]) == expected

@@ -170,7 +170,7 @@ class Lost:
     ],
 )
 def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, settings: Settings) -> None:
-    pending = Pending(Run(settings), "doubled", 1, 0, [Lost(error)])  # type: ignore[list-item]
+    pending = Pending(Run(settings), "doubled", 1, 0, 1, [Lost(error)])  # type: ignore[list-item]
     with pytest.raises(OrchestrationError) as raised:
         pending.results()
     assert says in raised.value.fix and "doubled" in raised.value.what
