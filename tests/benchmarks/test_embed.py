@@ -85,12 +85,13 @@ def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["MUDG_KNOWN"] == "before" and "MUDG_NEW" not in os.environ
 
 
-def test_workers_get_one_thread() -> None:
-    assert pipeline.worker_environment()["OMP_NUM_THREADS"] == "1"
+def test_workers_get_one_thread_and_our_allocator() -> None:
+    found = pipeline.worker_environment()
+    assert found["OMP_NUM_THREADS"] == "1" and int(found["MALLOC_TRIM_THRESHOLD_"]) == 256 << 20
 
 
 def test_a_fresh_store_has_the_drawn_shards_and_no_more(tmp_path: Path) -> None:
-    settings = pipeline.settings_for(tmp_path / "home", 100, 50)
+    settings = pipeline.settings_for(tmp_path / "home", 100, 50, compute={"shards_per_task": 4})
     assert pipeline.known_shards(settings) is None
     shards = pipeline.draw_here(settings)
     made = pipeline.embed_here(settings, shards)
