@@ -56,9 +56,20 @@ class ComputeSettings(Area):
         32, ge=1, description="shards in one Prefect task, at most; fewer where workers would stand idle"
     )
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
-    decode_threads: int = Field(
-        1, ge=0, le=256, description="that decode images ahead of the model in each worker; 0: none"
+    decode_threads: int | None = Field(
+        None,
+        ge=0,
+        le=256,
+        description="that decode images ahead of the model in each worker; empty: those that a worker's "
+        "share of the cores leaves idle",
     )
+
+    def decoders(self, cores: int) -> int:
+        """Where every core computes already, a thread that decodes beside the model only gets in its way. A
+        model on a GPU leaves all cores to it."""
+        if self.decode_threads is not None:
+            return self.decode_threads
+        return max(0, cores // self.workers - (self.device == "cpu"))
 
 
 class CorpusSettings(Area):

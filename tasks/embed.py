@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from mudg_core.corpus.decode import Limits
 from mudg_core.corpus.opened import RegisteredShard, open_shard
 from mudg_core.encode.shard import EmbeddingShard
@@ -28,7 +30,8 @@ def embed(work: Work, *, shard: ArtifactRef) -> Facts:
             done = take_over(opened.files, opened.shard, clip, folder, work.scratch)
         else:
             limits = Limits(max_bytes=corpus.max_image_bytes, max_pixels=corpus.max_pixels)
-            reading = Reading(work.settings.compute.decode_threads, limits, corpus.opt_out == "keep")
+            threads = work.settings.compute.decoders(len(os.sched_getaffinity(0)))
+            reading = Reading(threads, limits, corpus.opt_out == "keep")
             samples, rows = opened.samples(folder), opened.rows
             size = work.settings.encode.batch_size
             done = embed_shard(

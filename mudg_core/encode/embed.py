@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mudg_core.corpus.decode import DEFAULT_LIMITS, Limits, Refused, decode
 from mudg_core.corpus.shards import ShardSample
 from mudg_core.encode.duplicates import perceptual_hashes
-from mudg_core.encode.shard import Float32
+from mudg_core.encode.shard import Float32, Int64
 from mudg_core.encode.writer import SCHEMA, Refusal, ShardWriter, Written
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ R = TypeVar("R")
 Located = tuple[str, ShardSample]  # a sample and the file it lies in
 
 CHUNK = 64  # samples that a thread prepares at a time
+LINES = 1024  # of metadata that become one table: a table costs as much as a hundred lines in it
 AHEAD = 4  # chunks that may wait for the forward pass, for each thread
 TOO_MANY = "shard: more samples than were announced"
 NO_IMAGE = "image: none"
@@ -56,6 +57,15 @@ class Ready(NamedTuple):
     line: dict[str, Any]
 
 
+class Embedded(NamedTuple):
+    """A batch that the model has seen."""
+
+    images: Float32
+    texts: Float32
+    hashes: Int64
+    lines: list[dict[str, Any]]
+
+
 def embed_shard(
     samples: Iterable[Located],
     clip: Clip,
@@ -77,8 +87,9 @@ def embed_shard(
     numbered = enumerate(samples, first_row)
     with ShardWriter(out, clip.dim) as writer:
         ready = _accepted(ahead(prepare, chunks(numbered, CHUNK), reading.threads), writer)
-        for batch in chunks(ready, size):
-            _forward(batch, clip, writer)
+        embedded = (_forward(batch, clip, writer) for batch in chunks(ready, size))
+        for batches in chunks(embedded, -(-LINES // size)):
+            _write(batches, writer)
         return writer.close()
 
 
@@ -124,19 +135,22 @@ def _decode(sample: ShardSample, clip: Clip, reading: Reading) -> tuple[Pixels, 
     }
 
 
-def _forward(batch: Sequence[Ready], clip: Clip, writer: ShardWriter) -> None:
-    """Features of a batch, and with them what only they can tell. Rows that say nothing are set aside."""
+def _forward(batch: Sequence[Ready], clip: Clip, writer: ShardWriter) -> Embedded:
+    """Features of a batch, and with them what only pixels can tell. Rows that say nothing are set aside."""
     pixels = np.stack([ready.pixels for ready in batch])
     tokens = torch.stack([ready.tokens for ready in batch])
     images, texts = clip.encode_images(pixels, len(batch)), clip.encode_tokens(tokens, len(batch))
     good, refusals = _usable(images, texts, [ready.line for ready in batch])
     writer.refuse(refusals)
-    if not good.any():
-        return
     lines = [ready.line for ready, keep in zip(batch, good, strict=True) if keep]
-    images, texts = images[good], texts[good]
-    found = {"cosine": (images * texts).sum(axis=1), "phash": perceptual_hashes(pixels[good])}
-    columns = {name: [line.get(name) for line in lines] for name in SCHEMA.names} | found
+    return Embedded(images[good], texts[good], perceptual_hashes(pixels)[good], lines)
+
+
+def _write(batches: Sequence[Embedded], writer: ShardWriter) -> None:
+    images, texts, hashes = (np.concatenate(arrays) for arrays in list(zip(*batches, strict=True))[:3])
+    lines = [line for batch in batches for line in batch.lines]
+    columns: dict[str, Any] = {name: [line.get(name) for line in lines] for name in SCHEMA.names}
+    columns |= {"cosine": (images * texts).sum(axis=1), "phash": hashes}
     writer.add(images, texts, pa.table(columns, schema=SCHEMA))
 
 

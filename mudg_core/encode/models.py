@@ -6,7 +6,7 @@ Importing this takes seconds (torch, open_clip). What only has to know which mod
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import mudg_core.encode.torchvision_ops  # noqa: F401  (before open_clip is imported)
+from mudg_core.encode.tokens import tokenised
 from mudg_core.encode.weights import local_files, locate, weights_digest
 from mudg_core.errors import ModelError
 from mudg_core.settings import EncodeSettings
@@ -46,6 +47,7 @@ class Clip:
     name: str
     network: Any  # open_clip.CLIP: the library carries no types
     tokenizer: Any
+    tokens: Callable[[Sequence[str]], torch.Tensor]  # ids of texts, still in the CPU's memory
     config: dict[str, Any]
     image_size: int
     mean: tuple[float, ...]
@@ -137,11 +139,6 @@ class Clip:
         """Mixed on a GPU; on a CPU half precision saves no time."""
         return torch.autocast("cuda") if self.device.type == "cuda" else nullcontext()
 
-    def tokens(self, texts: Iterable[str]) -> torch.Tensor:
-        """Token ids, still in the CPU's memory."""
-        tokens: torch.Tensor = self.tokenizer(list(texts))
-        return tokens
-
 
 def _stack(parts: list[torch.Tensor], dim: int) -> Float32:
     if not parts:
@@ -181,6 +178,7 @@ def _load(name: str, path: str, pretrained: str | None, device: str) -> Clip:
         name=name,
         network=network.eval(),
         tokenizer=tokenizer,
+        tokens=tokenised(tokenizer),
         config={"model_cfg": open_clip.get_model_config(path), "preprocess_cfg": preprocess},
         image_size=int(size if isinstance(size, int) else size[0]),
         mean=tuple(preprocess["mean"]),

@@ -23,7 +23,6 @@ from mudg_core.encode.shard import IMAGES, METADATA, REFUSED, TEXTS, Float16, Fl
 from mudg_core.errors import DataError
 
 ROWS_PER_GROUP = 16_384
-ROWS_IN_MEMORY = 1_024  # of metadata: what is kept between batches keeps the memory of their tensors
 UNGROUPED = "metadata/ungrouped.parquet"
 
 SCHEMA = pa.schema(
@@ -106,7 +105,6 @@ class ShardWriter:
         self.images, self.texts = Npy(out / IMAGES, dim), Npy(out / TEXTS, dim)
         (out / METADATA).parent.mkdir(parents=True, exist_ok=True)
         self.metadata = pq.ParquetWriter(out / UNGROUPED, SCHEMA)
-        self.waiting: list[pa.Table] = []
         self.rows, self.hashes = array("q"), array("q")
         self.hashed = True  # published embeddings come without pixels
         self.refusals: list[Refusal] = []
@@ -127,15 +125,12 @@ class ShardWriter:
         self.rows.frombytes(lines.column("row").to_numpy().tobytes())
         self.hashed &= lines.column("phash").null_count == 0
         self.hashes.frombytes(lines.column("phash").fill_null(0).to_numpy().tobytes())
-        self.waiting.append(lines)
-        if sum(table.num_rows for table in self.waiting) >= ROWS_IN_MEMORY:
-            self._flush()
+        self.metadata.write_table(lines)
 
     def refuse(self, refusals: Sequence[Refusal]) -> None:
         self.refusals.extend(refusals)
 
     def close(self) -> Written:
-        self._flush()
         self.metadata.close()
         self.images.close()
         self.texts.close()
@@ -145,11 +140,6 @@ class ShardWriter:
         duplicates = self._group()
         self._write_refusals()
         return Written(self.images.rows, duplicates, self._tally())
-
-    def _flush(self) -> None:
-        if self.waiting:
-            self.metadata.write_table(pa.concat_tables(self.waiting))
-            self.waiting.clear()
 
     def _group(self) -> int:
         """The metadata once more, each row with the first row that is a near copy of the same image."""

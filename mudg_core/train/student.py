@@ -68,7 +68,7 @@ class Student(nn.Module):
         ids, words = self.clip.tokens(texts), len(self._words)
         fits = (ids[:, 1 : 1 + words] == self._words.cpu()).all(dim=1).tolist()
         pairs = zip(texts, fits, strict=True)
-        longer = self.clip.tokens(text if fit else f"{self.prompt} {text}" for text, fit in pairs)
+        longer = self.clip.tokens([text if fit else f"{self.prompt} {text}" for text, fit in pairs])
         return longer.to(self.clip.device)
 
     def text_features(self, tokens: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from mudg_core.errors import SettingsError
-from mudg_core.settings import MAX_FILE_BYTES, PROFILES, Settings, load_settings
+from mudg_core.settings import MAX_FILE_BYTES, PROFILES, ComputeSettings, Settings, load_settings
 
 
 def write(path: Path, tree: Any) -> Path:
@@ -267,3 +267,20 @@ def test_unusable_file_is_named(content: bytes, tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         load_settings([tmp_path / "none.yaml"], environ={})
+
+
+@pytest.mark.parametrize(
+    ("given", "workers", "device", "cores", "threads"),
+    [
+        (None, 2, "cpu", 2, 0),  # every core computes
+        (None, 2, "cpu", 8, 3),
+        (None, 4, "cpu", 2, 0),
+        (None, 1, "cuda", 8, 8),
+        (None, 4, "cuda:1", 8, 2),
+        (5, 2, "cpu", 2, 5),
+        (0, 1, "cuda", 8, 0),
+    ],
+)
+def test_threads_that_decode(given: int | None, workers: int, device: str, cores: int, threads: int) -> None:
+    compute = ComputeSettings(decode_threads=given, workers=workers, device=device)
+    assert compute.decoders(cores) == threads
