@@ -11,7 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Int64 = NDArray[np.int64]
+UInt64 = NDArray[np.uint64]
 Float32 = NDArray[np.float32]
+
+COLUMNS = ["row", "label", "query", "rank", "cosine"]
 
 
 def pseudo_label(hits: pa.Table, method: str, neighbors: int, seed: int) -> pa.Table:
@@ -21,25 +24,51 @@ def pseudo_label(hits: pa.Table, method: str, neighbors: int, seed: int) -> pa.T
     `borda` (author-code): the label with the highest sum of (neighbors - rank); ties at random.
     `cosine`: the label of the query that is nearest.
     """
-    row, label, rank = (hits.column(name).to_numpy() for name in ("row", "label", "rank"))
-    cosine = hits.column("cosine").to_numpy()
+    row, label, query, rank, cosine = (hits.column(name).to_numpy() for name in COLUMNS)
     if method == "rank":
-        order = np.lexsort((label, -cosine, rank, row))
+        keys = [rank, -cosine, label]
     elif method == "cosine":
-        order = np.lexsort((label, rank, -cosine, row))
+        keys = [-cosine, rank, label]
     elif method == "borda":
         points = _points_of_own_label(row, label, neighbors - rank)
-        coin = np.random.default_rng(seed).permutation(int(label.max(initial=0)) + 1)[label]
-        order = np.lexsort((-cosine, rank, coin, -points, row))
+        keys = [-points, *_coins(row, label, rank, seed), rank, -cosine]
     else:
         raise ValueError(f"unknown labelling method {method!r}")
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = np.diff(row[order]) != 0
-    return hits.take(pa.array(order[first])).select(["row", "label", "query", "rank", "cosine"])
+    order = np.lexsort((query, *reversed(keys), row))
+    return hits.take(pa.array(order[_starts(row[order])])).select(COLUMNS)
 
 
 def _points_of_own_label(row: Int64, label: Int64, points: Int64) -> Int64:
     """For each hit, the points that its label collects for its row."""
-    pairs = np.stack([row, label], axis=1)
-    _, group = np.unique(pairs, axis=0, return_inverse=True)
-    return np.bincount(group.ravel(), weights=points).astype(np.int64)[group.ravel()]
+    order = np.lexsort((label, row))
+    starts = _starts(row[order]) | _starts(label[order])
+    own = np.empty(len(row), dtype=np.int64)
+    own[order] = np.cumsum(starts) - 1
+    return np.bincount(own, weights=points, minlength=1).astype(np.int64)[own]
+
+
+def _coins(row: Int64, label: Int64, rank: Int64, seed: int) -> tuple[UInt64, UInt64]:
+    """What decides a tie: the seed, the image, and what the label found.
+
+    Not the label's number, so that listing classes in another order changes nothing; that one only decides
+    between labels that found the same images at the same ranks, which nothing else can tell apart.
+    """
+    salt = _mixed(np.array([seed], dtype=np.uint64))
+    found = np.zeros(int(label.max(initial=0)) + 1, dtype=np.uint64)
+    np.add.at(found, label, _mixed(_mixed(row.astype(np.uint64)) + rank.astype(np.uint64)))
+    coin = _mixed(found[label] + _mixed(row.astype(np.uint64) ^ salt))
+    return coin, _mixed(label.astype(np.uint64) ^ salt)
+
+
+def _mixed(numbers: UInt64) -> UInt64:
+    """Each number as 64 bits that look random (the finaliser of SplitMix64)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def _starts(values: Int64) -> NDArray[np.bool_]:
+    """Where a run of equal values begins."""
+    starts = np.ones(len(values), dtype=np.bool_)
+    starts[1:] = values[1:] != values[:-1]
+    return starts
