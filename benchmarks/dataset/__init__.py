@@ -1,0 +1,1 @@
+"""How a training set is made, measured (`python -m benchmarks.dataset`)."""
