@@ -16,7 +16,7 @@ from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.descriptors import pool_digest, read_pool
 from mudg_core.target.spec import Target
-from tasks.dataset import fetch, label, retrieve, select
+from tasks.dataset import fetch, label, label_needs, retrieve, select, select_needs
 from tasks.index import measure_recall
 from tasks.policy import Pending
 from tasks.report import write_report
@@ -27,7 +27,7 @@ from tasks.train import evaluate, train
 # Plain retrieval: the class's own prompt, its nearest images, plain cross entropy. All else is the same.
 NEAREST_NEIGHBOURS = {
     "augment": {"method": "none"},
-    "dataset": {"label": "cosine", "select": "nearest", "min_cosine": -1.0},
+    "dataset": {"label": "cosine", "ranks": "retrieved", "select": "nearest", "min_cosine": -1.0},
     "train": {"diversity": 0.0},
 }
 
@@ -108,8 +108,10 @@ def build_dataset(run: Run, target: Target, version: IndexVersion) -> Dataset:
     pool = {"pool": list(read_pool(file)) if file else [], "pool_digest": pool_digest(file)}
     queries = augment(run, classes=list(target.classes), template=target.template, **pool)
     found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings)
-    labels = label(run, found=found)
-    picks = select.map(run, [{"labels": labels, "embeddings": embeddings, "seed": s} for s in target.seeds])
+    exact = label_needs(run.settings, queries, embeddings)
+    labels = label(run, found=found, classes=len(target.classes), **exact)
+    known = {"labels": labels, "embeddings": embeddings, **select_needs(run.settings, queries)}
+    picks = select.map(run, [{**known, "seed": seed} for seed in target.seeds])
     sources = {"found": found, "queries": queries, "shards": version.shards}
     return Dataset(queries, found, labels, fetch.map(run, [{"picks": pick, **sources} for pick in picks]))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mudg_core.errors import SettingsError
 
@@ -194,11 +194,32 @@ class DatasetSettings(Area):
     """Retrieval, pseudo-labels, selection and filtering (Algorithm 2, steps 1 to 3)."""
 
     neighbors: int = Field(64, ge=1, le=10_000, description="images retrieved for each query")
-    label: Literal["rank", "borda", "cosine"] = "rank"
-    select: Literal["cluster", "nearest"] = "cluster"
+    label: Literal["rank", "borda", "cosine"] = Field(
+        "rank", description="rank: of the query that ranks an image best; borda: of most points; cosine"
+    )
+    ranks: Literal["retrieved", "exact"] = Field(
+        "retrieved", description="exact: counted among all candidates by every query, for label rank"
+    )
+    select: Literal[
+        "cluster",
+        "none",
+        "random",
+        "margin",
+        "least-confident",
+        "entropy",
+        "herding",
+        "k-centre",
+        "nearest",
+    ] = Field("cluster", description="cluster: one image of each of per_class clusters; none: all images")
     per_class: int = Field(16, ge=1, le=100_000, description="k1, images kept for each class")
     min_cosine: float = Field(0.25, ge=-1, le=1)
     filter_reference: Literal["query", "label"] = "query"
+
+    @model_validator(mode="after")
+    def _exact_ranks_label(self) -> DatasetSettings:
+        if self.ranks == "exact" and self.label != "rank":
+            raise ValueError(f"ranks: exact goes with label: rank and not with {self.label}")
+        return self
 
 
 class TrainSettings(Area):

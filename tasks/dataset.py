@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,22 @@ from PIL import Image
 from mudg_core.corpus.images import Link, ShardImages, is_dead
 from mudg_core.corpus.opened import open_shard
 from mudg_core.dataset import build, candidates
+from mudg_core.dataset.exact import ExactLabels, label_exactly, relabelled
+from mudg_core.dataset.hubness import HUBNESS, measure_hubness
 from mudg_core.dataset.label import pseudo_label
-from mudg_core.dataset.select import plan_selection
+from mudg_core.dataset.orders import UNCERTAIN, Rule
+from mudg_core.dataset.select import Planned, Span, joined, label_spans, plan_span
 from mudg_core.dataset.training_set import write_training_set
-from mudg_core.encode.shard import gather_images, gather_metadata
+from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.index.opened import check_model
+from mudg_core.index.vectors import Float32, Int64
 from mudg_core.index.version import load_version
-from mudg_core.storage import ArtifactRef, Facts
+from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
+from tasks.cluster import spread
 from tasks.coarse import open_shards
-from tasks.policy import Work, stage
+from tasks.policy import Inputs, Work, stage
 from tasks.search import search_parts
 
 
@@ -55,25 +63,83 @@ def retrieve(work: Work, *, queries: ArtifactRef, index: ArtifactRef, embeddings
     )
 
 
-@stage("labels", settings=("dataset.label", "dataset.neighbors", "augment.seed"))
-def label(work: Work, *, found: ArtifactRef) -> Facts:
-    """A pseudo-label for every candidate."""
+@stage(
+    "labels",
+    algorithm=2,
+    settings=("dataset.label", "dataset.ranks", "dataset.neighbors", "augment.seed"),
+)
+def label(
+    work: Work,
+    *,
+    found: ArtifactRef,
+    classes: int,
+    queries: ArtifactRef | None = None,
+    embeddings: list[ArtifactRef] | None = None,
+) -> Facts:
+    """A pseudo-label for every candidate. Exact ranks (see `label_needs`) take queries and embeddings too."""
     hits = pq.read_table(work.store.file(found, "hits.parquet"))
-    settings = work.settings.dataset
+    settings, facts = work.settings.dataset, {}
     labelled = pseudo_label(hits, settings.label, settings.neighbors, work.settings.augment.seed)
+    if queries is not None and embeddings is not None:
+        exact = _label_exactly(work, hits, queries, embeddings)
+        facts = {"relabelled": relabelled(labelled, exact.labelled), "depth": exact.depth}
+        labelled = exact.labelled
     pq.write_table(labelled, work.scratch / "labels.parquet")
-    return Facts({"images": labelled.num_rows, "per_label": np.bincount(labelled.column("label")).tolist()})
+    (work.scratch / HUBNESS).write_text(measure_hubness(hits, classes).to_json())
+    per_label = np.bincount(labelled.column("label"), minlength=classes).tolist()
+    return Facts({"images": labelled.num_rows, "per_label": per_label, **facts})
 
 
-@stage("picks", settings=("dataset.select", "dataset.per_class"))
-def select(work: Work, *, labels: ArtifactRef, embeddings: list[ArtifactRef], seed: int) -> Facts:
-    """Which images to take, and who stands in when one is gone."""
+def label_needs(settings: Settings, queries: ArtifactRef, embeddings: Sequence[ArtifactRef]) -> Inputs:
+    """What `label` takes besides hits: nothing, unless ranks are to be exact."""
+    return {"queries": queries, "embeddings": embeddings} if settings.dataset.ranks == "exact" else {}
+
+
+def _label_exactly(
+    work: Work, hits: pa.Table, queries: ArtifactRef, embeddings: list[ArtifactRef]
+) -> ExactLabels:
+    features = np.load(work.store.file(queries, "queries.npy"), allow_pickle=False)
+    gather = partial(gather_images, open_shards(work, embeddings))
+    neighbors, device = work.settings.dataset.neighbors, work.settings.compute.device
+    return label_exactly(hits, features, gather, neighbors, device)
+
+
+@stage("picks", algorithm=2, settings=("dataset.select", "dataset.per_class"))
+def select(
+    work: Work,
+    *,
+    labels: ArtifactRef,
+    embeddings: list[ArtifactRef],
+    seed: int,
+    queries: ArtifactRef | None = None,
+) -> Facts:
+    """Which images to take, and who stands in when one is gone; labels are planned on all free workers."""
     labelled = pq.read_table(work.store.file(labels, "labels.parquet"))
-    features = gather_images(open_shards(work, embeddings), labelled.column("row").to_numpy())
-    settings = work.settings.dataset
-    plan = plan_selection(labelled, features, method=settings.select, per_class=settings.per_class, seed=seed)
+    settings, seconds = work.settings.dataset, work.settings.compute.task_timeout_seconds
+    prompts = np.load(work.store.file(queries, "labels.npy"), allow_pickle=False) if queries else None
+    rule = Rule(settings.select, settings.per_class, seed, prompts)
+    spans = label_spans(labelled)
+    plan = joined(labelled, spread(partial(_plan_span, work.store, labels, embeddings, rule), spans, seconds))
     pq.write_table(plan, work.scratch / "picks.parquet")
-    return Facts({"images": plan.num_rows, "groups": int(np.max(plan.column("group"))) + 1})
+    groups = int(plan.column("group").to_numpy().max(initial=-1)) + 1
+    return Facts({"images": plan.num_rows, "groups": groups})
+
+
+def select_needs(settings: Settings, queries: ArtifactRef) -> Inputs:
+    """What `select` takes besides labels: the labels' prompts, where it asks how sure a label is."""
+    return {"queries": queries} if settings.dataset.select in UNCERTAIN else {}
+
+
+def _plan_span(
+    store: ArtifactStore, labels: ArtifactRef, embeddings: list[ArtifactRef], rule: Rule, span: Span
+) -> Planned:
+    """On whichever worker: features are read there, those of one span at a time."""
+    labelled = pq.read_table(store.file(labels, "labels.parquet"))
+
+    def gather(rows: Int64) -> Float32:
+        return gather_images([EmbeddingShard.open(store.folder(ref)) for ref in embeddings], rows)
+
+    return plan_span(labelled, gather, rule, span)
 
 
 @stage(

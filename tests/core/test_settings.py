@@ -57,6 +57,12 @@ def test_author_code_profile() -> None:
     assert others == paper.model_dump(exclude={"profile", "dataset", "train"})
 
 
+def test_exact_ranks_are_for_labels_by_rank() -> None:
+    assert load_settings(environ={"MUDG_DATASET__RANKS": "exact"}).dataset.ranks == "exact"
+    with pytest.raises(SettingsError, match="ranks: exact goes with label: rank and not with borda"):
+        load_settings(environ={"MUDG_DATASET__RANKS": "exact", "MUDG_PROFILE": "author-code"})
+
+
 def test_a_profile_is_for_the_whole_run() -> None:
     """Replacing it would change its name and none of the values that it stands for."""
     with pytest.raises(SettingsError, match="profile"):

@@ -1,0 +1,124 @@
+"""The stages `labels` and `picks` on small artifacts, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mudg_core.dataset.hubness import HUBNESS, Hubness
+from mudg_core.dataset.orders import UNCERTAIN
+from mudg_core.settings import Settings, StorageSettings
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
+from tasks.dataset import label, label_needs, select, select_needs
+from tasks.policy import Stage, Work
+from tests.core.index.making import modality_gap, shard_of
+
+ROWS, CLASSES, PER_LABEL, NEIGHBORS = 200, 5, 2, 12
+
+
+class World:
+    """Two shards, ten queries, and what an index that misses every third image finds for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = ArtifactStore(StorageSettings(url=f"file://{folder}", cache_dir=str(folder / "cache")))
+        images, texts = modality_gap(ROWS)
+        halves = np.array_split(np.arange(ROWS), 2)
+        self.embeddings = [
+            self._made("embeddings", lambda out, h=half: shard_of(out, h, images[h], texts[h]), n)
+            for n, half in enumerate(halves)
+        ]
+        queries = texts[:: ROWS // (CLASSES * PER_LABEL)][: CLASSES * PER_LABEL]
+        seen = np.flatnonzero(np.arange(ROWS) % 3 > 0)
+        cosines = queries @ images[seen].T
+        best = np.argsort(-cosines, axis=1)[:, :NEIGHBORS]
+        query = np.repeat(np.arange(CLASSES * PER_LABEL), NEIGHBORS)
+        hits = {
+            "query": query,
+            "label": query // PER_LABEL,
+            "rank": np.tile(np.arange(1, NEIGHBORS + 1), CLASSES * PER_LABEL),
+            "row": seen[best].ravel(),
+            "cosine": np.take_along_axis(cosines, best, axis=1).ravel(),
+        }
+        self.found = self._made(
+            "candidates", lambda out: pq.write_table(pa.table(hits), out / "hits.parquet")
+        )
+
+        def write_queries(out: Path) -> None:
+            np.save(out / "queries.npy", queries)
+            np.save(out / "labels.npy", queries[::PER_LABEL])
+
+        self.queries = self._made("queries", write_queries)
+
+    def _made(self, stage: str, write: Callable[[Path], object], number: int = 0) -> ArtifactRef:
+        def make(scratch: Path) -> Facts:
+            write(scratch)
+            return Facts({})
+
+        return self.store.build(Recipe(stage=stage, algorithm=1, settings={"n": number}), make)
+
+    def run(self, stage: Stage, settings: Settings, **inputs: Any) -> ArtifactRef:
+        recipe = stage.recipe(settings, inputs)
+        points = self.store.checkpoints(recipe)
+        return self.store.build(
+            recipe, lambda scratch: stage.make(recipe, Work(self.store, settings, scratch, points))
+        )
+
+    def label(self, **dataset: Any) -> ArtifactRef:
+        settings = Settings().replace({"dataset": {"neighbors": NEIGHBORS, **dataset}})
+        more = label_needs(settings, self.queries, self.embeddings)
+        return self.run(label, settings, found=self.found, classes=CLASSES + 1, **more)
+
+    def select(self, method: str, seed: int = 0) -> pa.Table:
+        settings = Settings().replace({"dataset": {"select": method, "per_class": 4}})
+        more = select_needs(settings, self.queries)
+        picks = self.run(select, settings, labels=self.label(), embeddings=self.embeddings, seed=seed, **more)
+        assert set(self.store.manifest(picks).recipe.parents) == {"labels", "embeddings", *more}
+        return pq.read_table(self.store.file(picks, "picks.parquet"))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_labels_and_their_hubness(world: World) -> None:
+    made = world.label()
+    manifest = world.store.manifest(made)
+    labels = pq.read_table(world.store.file(made, "labels.parquet")).column("label").to_numpy()
+    hubness = Hubness.from_json(world.store.file(made, HUBNESS).read_text())
+    per_label = np.bincount(labels, minlength=CLASSES + 1).tolist()
+    assert manifest.facts == {"images": len(labels), "per_label": per_label}
+    assert list(hubness.by_rank) == per_label and per_label[-1] == 0
+    assert set(manifest.recipe.parents) == {"found"}
+
+
+def test_exact_ranks_take_more_and_tell_the_difference(world: World) -> None:
+    fast, made = world.label(), world.label(ranks="exact")
+    facts = world.store.manifest(made).facts
+    assert set(world.store.manifest(made).recipe.parents) == {"found", "queries", "embeddings"}
+    tables = [pq.read_table(world.store.file(ref, "labels.parquet")).sort_by("row") for ref in (fast, made)]
+    one, other = (table.column("label").to_numpy() for table in tables)
+    assert tables[0].column("row").equals(tables[1].column("row"))
+    assert facts["relabelled"] == int((one != other).sum())
+    assert int(str(facts["depth"])) >= NEIGHBORS
+
+
+def test_every_way_to_select(world: World) -> None:
+    for method in ("cluster", "none", "random", "herding", "k-centre", "nearest", *UNCERTAIN):
+        plan = world.select(method)
+        labels, counts = np.unique(plan.column("label").to_numpy(), return_counts=True)
+        assert plan.column_names[-3:] == ["group", "quota", "turn"]
+        firsts = plan.filter(pa.array(plan.column("turn").to_numpy() < plan.column("quota").to_numpy()))
+        taken = np.bincount(firsts.column("label").to_numpy())[labels]
+        assert (taken == (counts if method == "none" else np.minimum(counts, 4))).all()
+
+
+def test_seeds_and_methods_have_artifacts_of_their_own(world: World) -> None:
+    assert not world.select("cluster").equals(world.select("cluster", seed=1))
+    assert not world.select("random").equals(world.select("none"))
