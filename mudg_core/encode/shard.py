@@ -80,10 +80,19 @@ class EmbeddingShard:
 
 def gather_images(shards: Sequence[EmbeddingShard], rows: Int64) -> Float32:
     """Image features of corpus rows, whichever shards they lie in."""
+    return _gather(shards, rows, "images")
+
+
+def gather_texts(shards: Sequence[EmbeddingShard], rows: Int64) -> Float32:
+    """The same of their captions."""
+    return _gather(shards, rows, "texts")
+
+
+def _gather(shards: Sequence[EmbeddingShard], rows: Int64, side: str) -> Float32:
     features = np.full((len(rows), shards[0].images.shape[1]), np.nan, dtype=np.float32)
     for shard in shards:
         here, lines = shard.places(rows)
-        features[here] = shard.images[lines]
+        features[here] = getattr(shard, side)[lines]
     if np.isnan(features).any():
         lost = rows[np.isnan(features).any(axis=1)]
         raise DataError(what=f"rows {lost[:5].tolist()} are in no shard", fix="build the index again")

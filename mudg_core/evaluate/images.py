@@ -107,3 +107,9 @@ class EvaluationSet:
         number = list(self.labels).index(domain)
         for sample in read_shard(self.folder / f"{number:04d}.tar"):
             yield decode(sample.image or b"")
+
+
+def encoded_images(folder: Path) -> Iterator[ShardSample]:
+    """The images that `write_evaluation` wrote, as they are stored and without their labels."""
+    for tar in sorted(folder.glob("*.tar")):
+        yield from read_shard(tar)

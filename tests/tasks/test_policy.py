@@ -113,6 +113,7 @@ def test_every_setting_that_a_stage_names_exists(settings: Settings) -> None:
 
 
 def _task_modules() -> list[object]:
+    import tasks.checks
     import tasks.corpus
     import tasks.dataset
     import tasks.embed
@@ -122,7 +123,7 @@ def _task_modules() -> list[object]:
     import tasks.train
 
     index = [tasks.corpus, tasks.embed, tasks.coarse, tasks.index]
-    return [*index, tasks.dataset, tasks.report, tasks.target, tasks.train]
+    return [*index, tasks.checks, tasks.dataset, tasks.report, tasks.target, tasks.train]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,119 @@
+"""Does the corpus have a class at all? A search always finds something: the test is what that something is
+called.
+
+The images that the prompt of an absent class finds are those of its neighbours, and look right to the model;
+but their captions tell of other things. How much of that is usual differs from corpus to corpus, so random
+captions of the same corpus go through the same search, blind to their own image and its copies. A class
+that its captions support less than nearly all of those is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mudg_core.dataset.warning import TargetWarning
+from mudg_core.index.vectors import SHORTEST, Bool, Float32, Int64, normalised
+
+Gather = Callable[[Int64], Float32]  # features of corpus rows
+
+HITS = 64  # of a plain prompt that are looked at
+NEAREST = 8  # captions that count: a class may be rarer than the hits of its query are many
+COPY = 0.95  # cosine of images that are one picture, as for near-duplicates
+BLOCK = 128  # queries whose hits are in memory together
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Per class: how well captions support it, and the share of random captions that have no more."""
+
+    support: Float32
+    share: Float32
+
+    def absent(self, below: float) -> Bool:
+        return np.asarray(self.share < below)
+
+
+def presence(labels: Float32, hits: Int64, background: Float32, centre: Float32, texts: Gather) -> Presence:
+    """`hits` are the rows that each plain prompt found, best first and -1 where there are no more;
+    `background` is the support of random captions. The share is never zero, as that of a rank test."""
+    own = support(labels, hits, texts, centre)
+    known = np.sort(background[np.isfinite(background)])
+    share = (1 + np.searchsorted(known, own, side="right")) / (1 + len(known))
+    return Presence(own, share.astype(np.float32))
+
+
+def support(queries: Float32, hits: Int64, texts: Gather, centre: Float32) -> Float32:
+    """The mean cosine of each query with the captions, among those of its hits, that are nearest to it.
+
+    All are taken relative to `centre`, the mean caption: what all captions share tells nothing. A caption
+    that is not there counts as one that has nothing to do with the query.
+    """
+    asked = normalised(queries - centre)
+    found = np.empty(len(queries), np.float32)
+    for part, there, captions in gathered(hits, texts):
+        captions -= centre
+        lengths = np.maximum(np.linalg.norm(captions, axis=2), SHORTEST)
+        cosines = np.einsum("qkd,qd->qk", captions, asked[part]) / lengths
+        best = -np.sort(-np.where(there, cosines, 0), axis=1)[:, :NEAREST]
+        found[part] = best.sum(axis=1) / NEAREST
+    return found
+
+
+def background_support(
+    captions: Float32, rows: Int64, hits: Int64, keep: int, images: Gather, texts: Gather, centre: Float32
+) -> Float32:
+    """The same for captions of the corpus, whose own `rows` and their copies are left out of their hits.
+
+    A caption that this leaves without enough hits says nothing, and has NaN.
+    """
+    others = without_copies(rows, hits, keep, images)
+    found = support(captions, others, texts, centre)
+    found[(others >= 0).sum(axis=1) < min(NEAREST, keep)] = np.nan
+    return found
+
+
+def without_copies(rows: Int64, hits: Int64, keep: int, images: Gather) -> Int64:
+    """The first `keep` hits of each query that are no copy of the image that the query belongs to."""
+    kept = np.full((len(hits), keep), -1, np.int64)
+    for part, there, pictures in gathered(hits, images):
+        alike = np.einsum("qkd,qd->qk", pictures, normalised(images(rows[part]))) >= COPY
+        good = there & ~alike & (hits[part] != rows[part, None])
+        order = np.argsort(~good, axis=1, kind="stable")[:, :keep]
+        first = np.where(np.take_along_axis(good, order, 1), np.take_along_axis(hits[part], order, 1), -1)
+        kept[part, : first.shape[1]] = first
+    return kept
+
+
+def warn_of_absent(names: Sequence[str], found: Presence, below: float) -> list[TargetWarning]:
+    return [
+        TargetWarning(
+            "absent",
+            (names[label],),
+            _message(names[label], float(found.share[label])),
+            {"share": round(float(found.share[label]), 4), "support": round(float(found.support[label]), 4)},
+        )
+        for label in np.flatnonzero(found.absent(below)).tolist()
+    ]
+
+
+def _message(name: str, share: float) -> str:
+    return (
+        f"The corpus seems to have no '{name}': the captions of its best images are less like it than those "
+        f"of {100 * (1 - share):.0f} % of random captions are like them. Add images of it to the corpus, "
+        "call it as captions would, or leave the class out."
+    )
+
+
+def gathered(rows: Int64, features: Gather) -> Iterator[tuple[slice, Bool, Float32]]:
+    """Unit features of a table of rows, some lines at a time: which lines, which places hold a row, and the
+    features, zero where there is none."""
+    for first in range(0, len(rows), BLOCK):
+        part = slice(first, first + BLOCK)
+        there = rows[part] >= 0
+        known = normalised(features(rows[part][there]))
+        block = np.zeros((*there.shape, known.shape[1]), np.float32)
+        block[there] = known
+        yield part, there, block

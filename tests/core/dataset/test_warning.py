@@ -1,0 +1,28 @@
+"""Warnings as they are written, and of classes with few images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mudg_core.dataset.warning import TargetWarning, read_warnings, warn_of_few, write_warnings
+
+
+def test_warnings_survive_the_disk(tmp_path: Path) -> None:
+    told = [TargetWarning("few", ("жук", "b"), "a message", {"wanted": 4}), TargetWarning("leaks", (), "x")]
+    write_warnings(told, tmp_path)
+    assert read_warnings(tmp_path) == told
+
+
+def test_a_class_with_few_candidates_or_few_kept_is_told() -> None:
+    told = warn_of_few(["a", "b", "c", "d"], [16, 7, 20, 8], [16, 7, 5, 8], 16, 0.5)
+    assert [item.classes for item in told] == [("b",), ("c",)]
+    assert told[0].numbers == {"candidates": 7, "wanted": 16, "chosen": 7}
+    assert "only 7 candidate" in told[0].message and "add images" in told[0].message
+    assert "only 5 images were kept" in told[1].message
+
+
+def test_before_anything_is_fetched_candidates_alone_count() -> None:
+    told = warn_of_few(["a", "b"], [16, 0], None, 16, 0.5)
+    assert [(item.classes, dict(item.numbers)) for item in told] == [
+        (("b",), {"candidates": 0, "wanted": 16})
+    ]
