@@ -16,7 +16,8 @@ from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.descriptors import pool_digest, read_pool
 from mudg_core.target.spec import Target
-from tasks.dataset import fetch, label, label_needs, retrieve, select, select_needs
+from tasks.dataset import label, label_needs, retrieve, select, select_needs
+from tasks.fetch import fetch
 from tasks.index import measure_recall
 from tasks.policy import Pending
 from tasks.report import write_report

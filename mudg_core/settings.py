@@ -219,6 +219,16 @@ class DatasetSettings(Area):
         0.15, description="warn of a class that captions support less than this share of random captions"
     )
     few_share: Share = Field(0.5, description="warn of a class with less than this share of per_class")
+    refill: Literal["label", "cluster"] = Field(
+        "label",
+        description="who stands in once a cluster has nobody left: the rest of its label, or no one",
+    )
+    min_yield: Share = Field(
+        0.05, description="share of the images tried that must be there and readable, or the stage fails"
+    )
+    verify_hashes: bool = Field(
+        True, description="of images fetched by their links, where the pool has md5 or sha256"
+    )
 
     @model_validator(mode="after")
     def _exact_ranks_label(self) -> DatasetSettings:
@@ -283,7 +293,7 @@ class Settings(Area):
 
 
 # What the paper's text says, where our own defaults go beyond it.
-PAPER: Json = {"index": {"variant": "paired", "iterations": 10}}
+PAPER: Json = {"index": {"variant": "paired", "iterations": 10}, "dataset": {"refill": "cluster"}}
 
 PROFILES: dict[str, Json] = {
     "mudg": {},
@@ -291,7 +301,7 @@ PROFILES: dict[str, Json] = {
     # What the authors' published code does where it differs from their text.
     "author-code": PAPER
     | {
-        "dataset": {"label": "borda", "filter_reference": "label"},
+        "dataset": PAPER["dataset"] | {"label": "borda", "filter_reference": "label"},
         "train": {"augmentations": "in-turn", "augmentation_limit": 8, "teacher_temperature": 10.0},
     },
 }

@@ -1,26 +1,20 @@
-"""Queries to a training set: search, label, select, fetch."""
+"""Queries to a selection plan: search, label, select."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from PIL import Image
 
-from mudg_core.corpus.images import Link, ShardImages, is_dead
-from mudg_core.corpus.opened import open_shard
-from mudg_core.dataset import build, candidates
+from mudg_core.dataset import candidates
 from mudg_core.dataset.exact import ExactLabels, label_exactly, relabelled
 from mudg_core.dataset.hubness import HUBNESS, measure_hubness
 from mudg_core.dataset.label import pseudo_label
 from mudg_core.dataset.orders import UNCERTAIN, Rule
 from mudg_core.dataset.select import Planned, Span, joined, label_spans, plan_span
-from mudg_core.dataset.training_set import write_training_set
 from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.index.opened import check_model
@@ -140,67 +134,6 @@ def _plan_span(
         return gather_images([EmbeddingShard.open(store.folder(ref)) for ref in embeddings], rows)
 
     return plan_span(labelled, gather, rule, span)
-
-
-@stage(
-    "dataset",
-    settings=("dataset.min_cosine", "dataset.filter_reference", "encode.batch_size"),
-    weights=("encode.model",),
-    gpu=True,
-)
-def fetch(
-    work: Work, *, picks: ArtifactRef, found: ArtifactRef, queries: ArtifactRef, shards: list[ArtifactRef]
-) -> Facts:
-    """The training set: images that are there and fit, as a WebDataset shard with their provenance."""
-    plan = pq.read_table(work.store.file(picks, "picks.parquet"))
-    images = pq.read_table(work.store.file(found, "images.parquet"))
-    links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}
-    settings = work.settings.dataset
-    filled = build.fill(
-        plan,
-        _references(work, plan, queries),
-        _fetcher(work, links, shards),
-        _embedder(work),
-        settings.min_cosine,
-    )
-    chosen = filled.chosen()
-    write_training_set(filled, links, work.scratch)
-    outcomes = pc.value_counts(filled.table.column("outcome")).to_pylist()
-    per_label = np.bincount(chosen.column("label"), minlength=int(np.max(plan.column("label"))) + 1)
-    return Facts(
-        {
-            "images": chosen.num_rows,
-            "per_label": per_label.tolist(),
-            "outcomes": {item["values"]: item["counts"] for item in outcomes},
-        }
-    )
-
-
-def _fetcher(work: Work, links: dict[int, Link], shards: list[ArtifactRef]) -> build.Fetch:
-    """Images from the corpus shards; a link that has died gives nothing."""
-    images = ShardImages(lambda number: open_shard(work.store, shards[number]), links)
-    return lambda rows: images.read(row for row in rows if not is_dead(links[row]))
-
-
-def _embedder(work: Work) -> build.Embed:
-    clip = work.encoder(work.settings.encode.model)
-
-    def embed(images: list[Image.Image]) -> Any:
-        return clip.encode_images(
-            np.stack([clip.pixels(image) for image in images]), work.settings.encode.batch_size
-        )
-
-    return embed
-
-
-def _references(work: Work, plan: pa.Table, queries: ArtifactRef) -> Any:
-    """The text that each image must resemble: its query (paper) or its label's plain prompt (author-code)."""
-    column, file = (
-        ("query", "queries.npy")
-        if work.settings.dataset.filter_reference == "query"
-        else ("label", "labels.npy")
-    )
-    return np.load(work.store.file(queries, file), allow_pickle=False)[plan.column(column).to_numpy()]
 
 
 def _int(value: object) -> int:

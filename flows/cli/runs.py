@@ -18,9 +18,10 @@ from flows.results import accuracies, counts, publish
 from flows.session import call, session
 from mudg_core.corpus.decode import decode
 from mudg_core.corpus.images import ShardImages
-from mudg_core.corpus.opened import open_shard
+from mudg_core.corpus.opened import open_images
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
 from mudg_core.encode.weights import weights_digest
+from mudg_core.errors import DataError
 from mudg_core.index.opened import check_model, open_searcher
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
@@ -91,7 +92,12 @@ def run_search(
         hit["cosine"] = round(float(cosine), 4)
     if save is not None:
         links = {hit["row"]: hit for hit in hits}
-        images = ShardImages(lambda number: open_shard(store, version.shards[number]), links).read(links)
+        images = ShardImages(lambda number: open_images(store, version.shards[number]), links).read(links)
+        if not images:
+            raise DataError(
+                what="no image of these results lies in the corpus",
+                fix="look at them by their links: published embeddings come without images",
+            )
         _contact_sheet([images[row] for row in links if row in images]).save(save)
     lines = [(i, f"{hit['cosine']:.3f}", hit["caption"][:60], hit["url"]) for i, hit in enumerate(hits, 1)]
     show({"query": text, "hits": hits}, table_of(lines, ("rank", "cosine", "caption", "url")), as_json)

@@ -1,23 +1,36 @@
-"""Images of corpus rows, read back from the shards they lie in."""
+"""Images of corpus rows: read back from the shards they lie in, or asked for by their links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mudg_core.corpus.opened import TAR, CorpusShard
 
 Link = Mapping[str, Any]  # a row's metadata: at least shard (number), file, key and url
+
+GONE = "gone since it was crawled"
+NOT_THERE = "not in its shard"
+
+
+class Answer(NamedTuple):
+    """Encoded images by row, and why there is none for each other row that was asked for."""
+
+    images: dict[int, bytes]
+    reasons: dict[int, str]
+
+
+Ask = Callable[[Sequence[int]], Answer]
 
 
 @dataclass(frozen=True)
 class ShardImages:
     """`links` says where each row lies. A shard is visited once for all rows that are asked for together."""
 
-    open_shard: Callable[[int], CorpusShard]
+    open_shard: Callable[[int], CorpusShard | None]  # None: no images lie there
     links: Mapping[int, Link]
-    _opened: dict[int, CorpusShard] = field(default_factory=dict, repr=False)
+    _opened: dict[int, CorpusShard | None] = field(default_factory=dict, repr=False)
 
     def read(self, rows: Iterable[int]) -> dict[int, bytes]:
         """Encoded images by row; a row without an image is left out."""
@@ -29,9 +42,27 @@ class ShardImages:
         for number, places in sorted(wanted.items()):
             if number not in self._opened:
                 self._opened[number] = self.open_shard(number)
-            images = self._opened[number].images(places.keys())
-            found |= {places[place]: data for place, data in images.items()}
+            if (shard := self._opened[number]) is not None:
+                found |= {places[place]: data for place, data in shard.images(places.keys()).items()}
         return found
+
+
+@dataclass(frozen=True)
+class CorpusImages:
+    """A corpus may have both: rows whose images lie in shards, and `linked` rows, asked for `by_link`."""
+
+    shards: ShardImages
+    linked: Collection[int]
+    by_link: Ask
+
+    def __call__(self, rows: Sequence[int]) -> Answer:
+        stored = [row for row in rows if row not in self.linked]
+        gone = {row for row in stored if is_dead(self.shards.links[row])}
+        images = self.shards.read(row for row in stored if row not in gone)
+        reasons = {row: GONE if row in gone else NOT_THERE for row in stored if row not in images}
+        linked = [row for row in rows if row in self.linked]
+        answer = self.by_link(linked) if linked else Answer({}, {})
+        return Answer(images | answer.images, reasons | answer.reasons)
 
 
 def is_dead(link: Link) -> bool:

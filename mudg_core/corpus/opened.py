@@ -92,9 +92,21 @@ class RegisteredShard:
             raise DataError(
                 what=f"a source of kind {self.shard.kind!r} has no images of its own",
                 where=self.shard.url,
-                fix="images of published embeddings have to be downloaded from their addresses",
+                fix="a target that chooses images of published embeddings fetches them by their links",
             )
         return found
+
+
+def has_images(store: ArtifactStore, ref: ArtifactRef) -> bool:
+    """Whether images lie in a shard; those of published embeddings are behind links. Opens nothing."""
+    if ref.stage != registered.STAGE:
+        return True
+    return hasattr(KINDS[str(store.manifest(ref).facts["kind"])], "images")
+
+
+def open_images(store: ArtifactStore, ref: ArtifactRef) -> CorpusShard | None:
+    """The shard, if images lie in it."""
+    return open_shard(store, ref) if has_images(store, ref) else None
 
 
 def open_shard(store: ArtifactStore, ref: ArtifactRef) -> CorpusShard:

@@ -6,7 +6,8 @@ and the next of the group takes its place, until every group has its quota or no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mudg_core.corpus.decode import Refused, decode
+from mudg_core.corpus.images import Ask
+from mudg_core.dataset.turns import Bool, Int64, Turns, by_group, by_label
 from mudg_core.errors import DataError
+from mudg_core.settings import DatasetSettings
 
 Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+Embed = Callable[[list[Image.Image]], Float32]
 
 DEAD = "dead link"
 UNREADABLE = "unreadable image"
@@ -26,16 +30,27 @@ UNLIKE = "unlike its query"
 CHOSEN = "chosen"
 SPARE = "not needed"
 
-Fetch = Callable[[Sequence[int]], dict[int, bytes]]
-Embed = Callable[[list[Image.Image]], Float32]
+UNKNOWN = ""
+NO_ANSWER = "no answer"
+BLOCK = 256  # images decoded at a time
+ENOUGH = 1000  # tried images, after which a yield is judged before the end
+MARGIN, MOST = 2.0, 16.0  # in asking for more than what is missing
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The plan with each image's outcome and fresh cosine, and the bytes of the chosen ones by row."""
+    """The plan with each image's outcome, what exactly was wrong with it and its fresh cosine, the bytes of
+    the chosen ones by row, and what became of all that were asked for, needed or not."""
 
     table: pa.Table
     images: dict[int, bytes]
+    tried: int
+    dead: dict[str, int]
+    rounds: int
+
+    @property
+    def alive(self) -> int:
+        return self.tried - sum(self.dead.values())
 
     def chosen(self) -> pa.Table:
         return self.table.filter(
@@ -43,72 +58,136 @@ class Filled:
         )
 
 
-def fill(plan: pa.Table, references: Float32, fetch: Fetch, embed: Embed, min_cosine: float) -> Filled:
+def fill(
+    plan: pa.Table,
+    references: Float32,
+    ask: Ask,
+    embed: Embed,
+    settings: DatasetSettings,
+    *,
+    eager: bool = False,
+    again: Collection[str] = (),
+) -> Filled:
     """Works through the plan in rounds; `references[i]` is the text feature that line i is compared with.
 
-    A row that `fetch` does not return counts as a dead link.
+    `eager`: a round is dear, so ask for more than is missing once some have failed. A failure for a reason in
+    `again` gets a second chance where there is nobody else left.
     """
-    rows, groups, quotas, turns = (plan.column(c).to_numpy() for c in ("row", "group", "quota", "turn"))
-    outcome = np.full(len(rows), SPARE, dtype=object)
-    fresh = np.full(len(rows), np.nan, dtype=np.float32)
-    images: dict[int, bytes] = {}
-    queue = np.lexsort((turns, groups))
-    missing = {int(g): int(q) for g, q in zip(groups, quotas, strict=True)}
-    while len(batch := _next_round(queue, groups, missing)):
-        queue = queue[~np.isin(queue, batch)]
-        for line, cosine, verdict, data in _try(batch, rows, references, fetch, embed, min_cosine):
-            outcome[line], fresh[line] = verdict, cosine
-            if verdict == CHOSEN:
-                images[int(rows[line])] = data
-                missing[int(groups[line])] -= 1
-    table = plan.append_column("outcome", pa.array(outcome.tolist())).append_column(
-        "fresh_cosine", pa.array(fresh)
-    )
-    if not images:
+    tried = _Tried(plan, references, ask, embed, settings)
+    turns = by_group(plan)
+    tried.work_through(turns, eager)
+    reached = turns.reached(tried.good)
+    if settings.refill == "label":
+        turns = by_label(plan, turns.chosen(tried.good))
+        tried.work_through(turns, eager)
+    if tried.forget(turns.short(tried.good), again):
+        tried.work_through(turns, eager)
+    tried.check_yield(enough=1)
+    return tried.result(turns.chosen(tried.good), reached | turns.reached(tried.good))
+
+
+class _Tried:
+    """What is known of each line of a plan so far."""
+
+    def __init__(
+        self, plan: pa.Table, references: Float32, ask: Ask, embed: Embed, settings: DatasetSettings
+    ) -> None:
+        self.plan, self.references, self.settings = plan, references, settings
+        self.ask, self.embed = ask, embed
+        self.rows: Int64 = plan.column("row").to_numpy()
+        self.verdict = np.full(plan.num_rows, UNKNOWN, dtype=object)
+        self.detail = np.full(plan.num_rows, None, dtype=object)
+        self.cosine = np.full(plan.num_rows, np.nan, dtype=np.float32)
+        self.images: dict[int, bytes] = {}
+        self.rounds = 0
+
+    @property
+    def known(self) -> Bool:
+        return np.asarray(self.verdict != UNKNOWN, bool)
+
+    @property
+    def good(self) -> Bool:
+        return np.asarray(self.verdict == CHOSEN, bool)
+
+    def work_through(self, turns: Turns, eager: bool) -> None:
+        while len(lines := turns.next(self.known, self.good, self._surplus() if eager else 0.0)):
+            self._ask(lines)
+            self.check_yield(enough=ENOUGH)
+
+    def forget(self, lines: Bool, reasons: Collection[str]) -> bool:
+        """Lets such of these lines be asked again as have failed for one of these reasons."""
+        passing = lines & np.isin(self.detail.astype(str), list(reasons))
+        self.verdict[passing], self.detail[passing] = UNKNOWN, None
+        return bool(passing.any())
+
+    def check_yield(self, enough: int) -> None:
+        """Links that are all dead are a fault of the machine's network or of the pool, and not of a class."""
+        tried, dead = int(self.known.sum()), self._dead()
+        alive = tried - dead.total()
+        if tried < enough or alive >= self.settings.min_yield * tried:
+            return
         raise DataError(
-            what=f"none of {len(rows)} candidate images could be used: {_tally(outcome)}",
-            fix="check that the corpus is reachable, or lower dataset.min_cosine",
+            what=f"{alive} of {tried} images that were tried could be fetched and read, "
+            f"fewer than {self.settings.min_yield:.0%}: {_counts(dead)}",
+            fix="see that this machine reaches the corpus and the web; if the pool is merely old, "
+            "lower dataset.min_yield",
         )
-    return Filled(table, images)
+
+    def result(self, chosen: Bool, reached: Bool) -> Filled:
+        """Of lines that were asked for and never had their turn, the table says nothing."""
+        if not chosen.any():
+            reasons = self._dead() + Counter({UNLIKE: int((self.verdict == UNLIKE).sum())})
+            raise DataError(
+                what=f"none of {len(self.rows)} candidate images could be used: {_counts(reasons)}",
+                fix="check that the corpus is reachable, or lower dataset.min_cosine",
+            )
+        told = chosen | (reached & ~self.good)
+        table = self.plan
+        for name, values in {
+            "outcome": pa.array(np.where(told, self.verdict, SPARE).tolist(), pa.string()),
+            "detail": pa.array(self.detail, pa.string(), mask=~told),
+            "fresh_cosine": pa.array(np.where(told, self.cosine, np.float32(np.nan))),
+        }.items():
+            table = table.append_column(name, values)
+        rows = self.rows[chosen].tolist()
+        images = {row: self.images[row] for row in rows}
+        return Filled(table, images, int(self.known.sum()), dict(sorted(self._dead().items())), self.rounds)
+
+    def _surplus(self) -> float:
+        """More with every round, and in proportion to the share that fails: a few rounds are enough then."""
+        tried = int(self.known.sum())
+        failed = (tried - int(self.good.sum())) / (tried + 1)
+        return min(MOST, MARGIN * self.rounds * failed / (1 - failed))
+
+    def _dead(self) -> Counter[str]:
+        return Counter(detail for detail in self.detail.tolist() if detail is not None)
+
+    def _ask(self, lines: Int64) -> None:
+        self.rounds += 1
+        images, reasons = self.ask([int(row) for row in self.rows[lines]])
+        for start in range(0, len(lines), BLOCK):
+            self._judge(lines[start : start + BLOCK].tolist(), images, reasons)
+
+    def _judge(self, lines: list[int], images: dict[int, bytes], reasons: dict[int, str]) -> None:
+        """The verdict on each image of a block."""
+        decoded: dict[int, Image.Image] = {}
+        for line in lines:
+            row = int(self.rows[line])
+            if row not in images:
+                self.verdict[line], self.detail[line] = DEAD, reasons.get(row, NO_ANSWER)
+                continue
+            try:
+                decoded[line] = decode(images[row])
+            except Refused as refused:
+                self.verdict[line], self.detail[line] = UNREADABLE, refused.reason
+        if not decoded:
+            return
+        for line, feature in zip(decoded, self.embed(list(decoded.values())), strict=True):
+            cosine = self.cosine[line] = float(feature @ self.references[line])
+            self.verdict[line] = CHOSEN if cosine >= self.settings.min_cosine else UNLIKE
+            if self.verdict[line] == CHOSEN:
+                self.images[int(self.rows[line])] = images[int(self.rows[line])]
 
 
-def _next_round(queue: Int64, groups: Int64, missing: dict[int, int]) -> Int64:
-    """The next lines of every group that still misses some, as many as it misses."""
-    wanted = np.array([missing[int(g)] for g in groups[queue]], dtype=np.int64)
-    starts = np.ones(len(queue), dtype=bool)
-    starts[1:] = np.diff(groups[queue]) != 0
-    first = np.maximum.accumulate(np.where(starts, np.arange(len(queue)), 0)) if len(queue) else queue
-    return queue[np.arange(len(queue)) - first < wanted]
-
-
-def _try(
-    batch: Int64, rows: Int64, references: Float32, fetch: Fetch, embed: Embed, min_cosine: float
-) -> Iterable[tuple[int, float, str, bytes]]:
-    """Line, fresh cosine, outcome and bytes of each image of a round."""
-    found = fetch([int(row) for row in rows[batch]])
-    decoded: list[tuple[int, Image.Image]] = []
-    for line in batch.tolist():
-        data = found.get(int(rows[line]))
-        image = _decode(data) if data is not None else None
-        if image is not None:
-            decoded.append((line, image))
-        else:
-            yield line, float("nan"), DEAD if data is None else UNREADABLE, b""
-    if not decoded:
-        return
-    features = embed([image for _, image in decoded])
-    for (line, _), feature in zip(decoded, features, strict=True):
-        cosine = float(feature @ references[line])
-        yield line, cosine, CHOSEN if cosine >= min_cosine else UNLIKE, found[int(rows[line])]
-
-
-def _decode(data: bytes) -> Image.Image | None:
-    try:
-        return decode(data)
-    except Refused:
-        return None
-
-
-def _tally(outcome: NDArray[np.object_]) -> str:
-    names, counts = np.unique(outcome.astype(str), return_counts=True)
-    return ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+def _counts(reasons: Counter[str]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in reasons.most_common(8))

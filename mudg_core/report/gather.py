@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from mudg_core import __version__
 from mudg_core.corpus.images import ShardImages
-from mudg_core.corpus.opened import open_shard
+from mudg_core.corpus.opened import open_images
 from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
@@ -174,7 +174,7 @@ def _from_corpus(
     table = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard", "file", "key"])
     wanted = table.filter(pc.is_in(table.column("row"), pa.array(rows, pa.int64()))).to_pylist()
     links = {line["row"]: line for line in wanted}
-    return ShardImages(lambda number: open_shard(store, shards[number]), links).read(rows)
+    return ShardImages(lambda number: open_images(store, shards[number]), links).read(rows)
 
 
 def _image(line: dict[str, Any], data: bytes, prompts: list[str]) -> GalleryImage:

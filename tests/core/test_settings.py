@@ -37,18 +37,21 @@ def test_the_papers_profile() -> None:
     )
 
 
-def test_the_default_goes_beyond_the_paper_in_the_index_alone() -> None:
+def test_the_default_goes_beyond_the_paper_in_the_index_and_in_refilling_alone() -> None:
     settings = load_settings(environ={})
     assert settings == Settings()
     assert (settings.profile, settings.index.variant, settings.index.iterations) == ("mudg", "auto", 20)
     paper = load_settings(environ={"MUDG_PROFILE": "paper"})
-    assert settings.model_dump(exclude={"profile", "index"}) == paper.model_dump(exclude={"profile", "index"})
+    assert (settings.dataset.refill, paper.dataset.refill) == ("label", "cluster")
+    same = paper.replace({"dataset": {"refill": "label"}}).model_dump(exclude={"profile", "index"})
+    assert settings.model_dump(exclude={"profile", "index"}) == same
 
 
 def test_author_code_profile() -> None:
     settings = load_settings(environ={"MUDG_PROFILE": "author-code"})
     assert settings.dataset.label == "borda"
     assert settings.dataset.filter_reference == "label"
+    assert settings.dataset.refill == "cluster"
     assert settings.train.augmentations == "in-turn"
     assert settings.train.augmentation_limit == 8
     assert settings.train.teacher_temperature == 10.0

@@ -46,7 +46,8 @@ MANY_PIXELS = picture("white", "PNG", size=(4000, 4000))
 
 
 class HostileWeb(ThreadingHTTPServer):
-    """`hits` counts requests by path, `seen` keeps the last request's headers of each."""
+    """`hits` counts requests by path, `seen` keeps the last request's headers of each; `stored` has what
+    is found below /stored/."""
 
     request_queue_size = 512
 
@@ -55,6 +56,7 @@ class HostileWeb(ThreadingHTTPServer):
         self.canary, self.scheme = canary, "https" if tls else "http"
         self.hits: Counter[str] = Counter()
         self.seen: dict[str, Any] = {}
+        self.stored: dict[str, bytes] = {}
         self.stopping = threading.Event()
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_side=True)
@@ -100,6 +102,10 @@ class _Stranger(BaseHTTPRequestHandler):
 
     def case_good(self, rest: str) -> None:
         self.answer(picture(rest.partition(".")[0] or "red"))
+
+    def case_stored(self, rest: str) -> None:
+        found = self.server.stored.get(rest)
+        self.answer(found) if found is not None else self.case_missing(rest)
 
     def case_png(self, rest: str) -> None:
         self.answer(picture("blue", "PNG"))

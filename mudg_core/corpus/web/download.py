@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
@@ -52,22 +53,36 @@ def download(links: pa.Table, out: Path, settings: DownloadSettings) -> Download
     """Writes `shard.tar` and `shard.parquet` into `out`. `links` has url and caption, and may have opt_out
     and the images' md5 or sha256; row i gets the key i."""
     _check(links)
-    progress = Progress(reasons=_never_fetched(links))
-    try:
+    with kept_in(out):
         out.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".download-", dir=out) as scratch:
-            with Guard(_rules(settings)) as guard:
-                fetch_in_rounds(links, Path(scratch).absolute(), guard.url, settings, progress)
-            done = _summary(links.num_rows, progress, guard.tally)
+            progress, tally = follow(links, Path(scratch), settings)
+            done = _summary(links.num_rows, progress, tally)
             _check_yield(done, settings.min_yield)
             _write(_samples(links, progress), out)
+    return done
+
+
+def follow(links: pa.Table, scratch: Path, settings: DownloadSettings) -> tuple[Progress, Tally]:
+    """What became of each link; images lie below `scratch`. `links` has url, and may have opt_out and
+    hashes."""
+    progress = Progress(reasons=_never_fetched(links))
+    with Guard(_rules(settings)) as guard:
+        fetch_in_rounds(links, scratch.absolute(), guard.url, settings, progress)
+    return progress, guard.tally
+
+
+@contextmanager
+def kept_in(folder: Path) -> Iterator[None]:
+    """A disk that is full is nobody's link's fault."""
+    try:
+        yield
     except OSError as error:
         raise OrchestrationError(
             what=f"a download could not be kept: {error}",
-            where=str(out),
+            where=str(folder),
             fix="free disk space there, and run again",
         ) from error
-    return done
 
 
 def _check(links: pa.Table) -> None:
@@ -148,15 +163,18 @@ def _samples(links: pa.Table, progress: Progress) -> Iterator[ShardSample]:
 
 
 def _sample(key: str, url: str, caption: str, found: Fetched) -> ShardSample:
-    image = read_places(found.tar, {found.key: found.place})[found.key]
     return ShardSample(
         key,
         url,
         caption,
-        with_orientation(image, found.exif),
+        picture(found),
         width=found.width,
         height=found.height,
         original_width=found.original_width,
         original_height=found.original_height,
         exif=found.exif,
     )
+
+
+def picture(found: Fetched) -> bytes:
+    return with_orientation(read_places(found.tar, {found.key: found.place})[found.key], found.exif)

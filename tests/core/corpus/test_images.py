@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from mudg_core.corpus.images import ShardImages, is_dead
+from mudg_core.corpus.images import GONE, NOT_THERE, Answer, CorpusImages, ShardImages, is_dead
 from mudg_core.corpus.opened import StoredShard
 from mudg_core.corpus.shards import ShardSample, write_shard
 
@@ -54,6 +55,26 @@ def test_a_shard_is_opened_once(tars: list[Path]) -> None:
     for row in (1, 2, 3, 11, 13, 1):
         assert row in found.read([row])
     assert opened == [0, 1]
+
+
+def test_a_shard_without_images_gives_none(tars: list[Path]) -> None:
+    found = ShardImages(lambda number: StoredShard(0, 10, tars[1]) if number else None, LINKS)
+    assert found.read([1, 13]) == {13: b"image 13"}
+
+
+def test_each_row_comes_from_where_it_is_or_with_a_reason(tars: list[Path]) -> None:
+    asked: list[list[int]] = []
+
+    def by_link(rows: Sequence[int]) -> Answer:
+        asked.append(list(rows))
+        return Answer({11: b"web"}, dict.fromkeys(set(rows) - {11}, "HTTP 404"))
+
+    dead = {"shard": 0, "key": "03", "url": "https://images.demo.example/gone/img/1.jpg"}
+    shards = ShardImages(lambda number: StoredShard(0, 10, tars[number]), LINKS | {3: dead})
+    answer = CorpusImages(shards, {11, 13}, by_link)([0, 13, 1, 3, 11])
+    assert answer.images == {1: b"image 01", 11: b"web"} and asked == [[13, 11]]
+    assert answer.reasons == {0: NOT_THERE, 3: GONE, 13: "HTTP 404"}
+    assert CorpusImages(shards, {11}, by_link)([1]).images.keys() == {1} and len(asked) == 1
 
 
 def test_dead_links() -> None:
