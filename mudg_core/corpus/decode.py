@@ -125,6 +125,18 @@ def _opener(data: bytes) -> Callable[[io.BytesIO], ImageFile]:
     raise Refused(_what_else(data[:_HEAD]))
 
 
+def suffix_of(data: bytes) -> str:
+    """What the name of a file with this picture should end in. Raises `Refused` for other bytes."""
+    suffixes: dict[object, str] = {
+        _Jpeg: "jpg",
+        PngImageFile: "png",
+        WebPImageFile: "webp",
+        GifImageFile: "gif",
+        BmpImageFile: "bmp",
+    }
+    return suffixes[_opener(data)]
+
+
 def _what_else(head: bytes) -> str:
     """Why bytes that are none of our formats are refused: most are the error page of a web server."""
     if head.startswith(_OTHER_MAGIC) or head[4:8] == b"ftyp":

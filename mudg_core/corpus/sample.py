@@ -58,6 +58,7 @@ class ShardSample:
     original_height: int | None = None
     exif: str | None = None
     opt_out: bool = False
+    label: int | None = None  # of a training set; a corpus has none
 
     @property
     def status(self) -> str:

@@ -1,9 +1,9 @@
 """Shards in the layout of img2dataset: a WebDataset tar and, beside it, a parquet with one line a row.
 
-The tar holds `000000012.jpg`, `.txt` and `.json` for every picture that could be fetched; rows that failed
-are only in the parquet, so that ids keep counting. Tars may come from strangers: nothing is ever unpacked to
-disk, and a sample with a member that is not a plain file of reasonable size and harmless name is refused:
-it comes without a picture and with a reason, and reading goes on.
+The tar holds `000000012.jpg`, `.txt` and `.json` for every picture that could be fetched, and `.cls` for one
+that has a label; rows that failed are only in the parquet, so that ids keep counting. Tars may come from
+strangers: nothing is ever unpacked to disk, and a sample with a member that is not a plain file of reasonable
+size and harmless name is refused: it comes without a picture and with a reason, and reading goes on.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def _add_sample(tar: tarfile.TarFile, sample: ShardSample) -> None:
     if sample.image is None:
         return
     facts = json.dumps(sample.columns() | ({"opt_out": True} if sample.opt_out else {}), ensure_ascii=False)
-    parts = (("jpg", sample.image), ("txt", sample.caption.encode()), ("json", facts.encode()))
+    parts = [("jpg", sample.image), ("txt", sample.caption.encode()), ("json", facts.encode())]
+    if sample.label is not None:
+        parts.append(("cls", str(sample.label).encode()))
     for suffix, content in parts:
         member = tarfile.TarInfo(f"{sample.key}.{suffix}")
         member.size = len(content)

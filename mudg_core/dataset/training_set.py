@@ -26,12 +26,18 @@ PROVENANCE = "provenance.parquet"
 
 def write_training_set(filled: Filled, links: Mapping[int, Mapping[str, Any]], out: Path) -> None:
     """Writes the chosen images, and the outcome of every image of the plan, chosen or not."""
-    rows = filled.chosen().column("row").to_pylist()
+    chosen = filled.chosen()
     samples = (
         ShardSample(
-            key=_key(row), url=links[row]["url"], caption=links[row]["caption"], image=filled.images[row]
+            key=_key(row),
+            url=links[row]["url"],
+            caption=links[row]["caption"],
+            image=filled.images[row],
+            label=label,
         )
-        for row in rows
+        for row, label in zip(
+            chosen.column("row").to_pylist(), chosen.column("label").to_pylist(), strict=True
+        )
     )
     write_shard(samples, out / TAR, out / PARQUET)
     table = filled.table

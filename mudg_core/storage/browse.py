@@ -61,3 +61,9 @@ def lineage(
     for parent in manifest.recipe.all_parents():
         yield from lineage(store, parent, seen)
     yield manifest
+
+
+def artifacts(store: ArtifactStore, stage: str) -> Iterator[Manifest]:
+    """All artifacts of a stage, newest last; for people who look around, not for decisions."""
+    found = [store.manifest(store.at(stage, key)) for key in sorted(set(_keys(store, stage, "")))]
+    yield from sorted(found, key=lambda manifest: manifest.circumstances.created)

@@ -24,6 +24,7 @@ runner = CliRunner()
         ["demo"],
         *(["index", name] for name in ("build", "list", "promote", "rollback", "recall", "tune", "remove")),
         ["target", "run"],
+        *(["dataset", name] for name in ("list", "export")),
         ["search"],
         ["show"],
         ["settings"],
