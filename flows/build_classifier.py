@@ -19,6 +19,7 @@ from mudg_core.target.spec import Target
 from tasks.dataset import label, label_needs, retrieve, select, select_needs
 from tasks.fetch import fetch
 from tasks.index import measure_recall
+from tasks.map import place_images
 from tasks.policy import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
@@ -130,8 +131,10 @@ def compare(run: Run, target: Target, mudg: Arm, plain: Arm) -> list[ArtifactRef
 def report(
     run: Run, title: str, version: IndexVersion, made: Sequence[tuple[Target, Arm, list[ArtifactRef]]]
 ) -> ArtifactRef:
-    """One page for one target or several."""
+    """One page for one target or several; it shows the first seed's images."""
     data = [arm.data for _, arm, _ in made]
+    shown = [{"labels": d.labels, "dataset": d.by_seed[0], "queries": d.queries} for d in data]
+    maps = place_images.map(run, [images | {"embeddings": version.embeddings} for images in shown])
     return write_report(
         run,
         title=title,
@@ -147,4 +150,5 @@ def report(
         centroids=version.centroids,
         index=version.index,
         recall=measure_recall(run, index=version.index),
+        maps=maps,
     )

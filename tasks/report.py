@@ -33,6 +33,8 @@ def write_report(
     centroids: ArtifactRef,
     index: ArtifactRef,
     recall: ArtifactRef,
+    maps: list[ArtifactRef] | None = None,
+    warnings: list[ArtifactRef] | None = None,
 ) -> Facts:
     """One page for one or more targets; lists with an entry a seed hold the targets one after the other.
 
@@ -53,6 +55,8 @@ def write_report(
                 datasets[start:end],
                 models[start:end],
                 scores[scored:scores_end],
+                warnings=warnings[number] if warnings else None,
+                map=maps[number] if maps else None,
             )
         )
         start, scored = end, scores_end

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mudg_core.report.data import GalleryImage, TargetReport
+from mudg_core.report.reasons import sentence, why
 from mudg_core.report.words import number, shorten
 
 MAX_IMAGES = 1500
@@ -37,6 +38,7 @@ class Card:
     tip: str
     link: str
     outcome: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,9 @@ def _classes(target: TargetReport, place: int, shown: set[int]) -> Iterator[Clas
         yield ClassGallery(
             anchor=f"t{place}c{label}",
             name=name,
-            chosen=tuple(_card(image, name) for image in taken if id(image) in shown),
+            chosen=tuple(_card(image, name, target.min_cosine) for image in taken if id(image) in shown),
             chosen_total=max(after, len(taken)),
-            rejected=tuple(_card(image, name) for image in refused if id(image) in shown),
+            rejected=tuple(_card(image, name, target.min_cosine) for image in refused if id(image) in shown),
             rejected_total=len(refused),
             accuracy=_accuracy(target, label),
         )
@@ -117,16 +119,24 @@ def _accuracy(target: TargetReport, label: int) -> str:
     return f"{number(plain[label], 0)} → {number(ours[label], 0)} %"
 
 
-def _card(image: GalleryImage, name: str) -> Card:
+def _card(image: GalleryImage, name: str, min_cosine: float | None) -> Card:
     facts = f"rank {image.rank} · cos {number(image.cosine, 2)}"
     fresh = "" if image.fresh_cosine is None else f"\nfresh cosine {number(image.fresh_cosine, 3)}"
     tip = (
         f"query: {image.query}\nrank {image.rank}, cosine {number(image.cosine, 3)}{fresh}\n"
-        f"outcome: {image.outcome}\nrow {image.row}\n{shorten(image.caption, 300)}\n{shorten(image.url, 300)}"
+        f"{shorten(sentence(image, min_cosine), 300)}\nrow {image.row}\n"
+        f"{shorten(image.caption, 300)}\n{shorten(image.url, 300)}"
     )
     alt = shorten(f"{name}, {image.outcome}: {image.caption or 'no caption'}", 200)
     return Card(
-        data_uri(image.image), alt, shorten(image.query, 160), facts, tip, safe_link(image.url), image.outcome
+        source=data_uri(image.image),
+        alt=alt,
+        query=shorten(image.query, 160),
+        facts=facts,
+        tip=tip,
+        link=safe_link(image.url),
+        outcome=image.outcome,
+        why="" if image.outcome == CHOSEN else shorten(why(image, min_cosine), 80),
     )
 
 

@@ -29,6 +29,7 @@ from mudg_core.report.data import (
     TargetReport,
     Timing,
 )
+from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, notices_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
 from mudg_core.target.spec import Target
 
@@ -48,6 +49,8 @@ class TargetArtifacts:
     datasets: Sequence[ArtifactRef]
     models: Sequence[ArtifactRef]
     scores: Sequence[ArtifactRef]
+    warnings: ArtifactRef | None = None
+    map: ArtifactRef | None = None
 
 
 def gather(
@@ -80,12 +83,10 @@ def gather(
 def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[ArtifactRef]) -> TargetReport:
     spec = json.loads(store.file(made.queries, "queries.json").read_text())
     chosen = set(spec["descriptors"])
-    candidates, dataset = store.manifest(made.found).facts, store.manifest(made.datasets[0]).facts
+    dataset = store.manifest(made.datasets[0]).facts
     labelled = _json(store.manifest(made.labels).facts["per_label"])
     after = _json(dataset["per_label"])
     classes = made.target.classes
-    funnel = [("hits", candidates["hits"]), ("different rows", candidates["unique_rows"])]
-    funnel += [("different images", candidates["unique_images"]), ("chosen", dataset["images"])]
     scores, class_accuracy = _scores(store, made.scores)
     return TargetReport(
         name=made.target.name,
@@ -101,11 +102,15 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
         ),
         labels_before=_padded(labelled, len(classes)),
         labels_after=_padded(after, len(classes)),
-        funnel=tuple((name, int(str(count))) for name, count in funnel),
+        funnel=funnel_of(store, made.found, made.labels, made.datasets[0]),
         outcomes={name: n for name, n in _json(dataset["outcomes"]).items() if name != SPARE},
         gallery=tuple(_gallery(store, made, spec["prompts"], shards)),
         losses=tuple(tuple(_json_file(store, model, "losses.json")) for model in made.models),
         initial_share=float(str(store.manifest(made.models[0]).facts["initial_share"])),
+        min_cosine=min_cosine_of(store, made.datasets[0]),
+        notices=notices_of(store, made.warnings, classes),
+        hubness=hubness_of(store, made.labels),
+        map=map_of(store, made.map),
     )
 
 
@@ -190,6 +195,7 @@ def _image(line: dict[str, Any], data: bytes, prompts: list[str]) -> GalleryImag
         outcome=line["outcome"],
         url=line["url"],
         caption=line["caption"],
+        detail=line.get("detail") or "",
     )
 
 
@@ -226,7 +232,7 @@ def _node(manifest: Manifest) -> LineageNode:
 
 def _notes(report: TargetReport) -> Iterator[str]:
     for name, count in zip(report.classes, report.labels_after, strict=True):
-        if count < FEW_IMAGES:
+        if count < FEW_IMAGES and not report.notices:  # which say the same, and why
             yield f"{report.name}: class {name!r} has only {count} training images; the corpus may lack it"
     if report.scores and report.scores[METHOD].mean <= report.scores["zero_shot"].mean:
         yield f"{report.name}: finetuning did not help; the student before finetuning is the better model"

@@ -13,6 +13,14 @@ from mudg_core.report.charts.bars import MAX_DOMAINS, MAX_ROWS
 from mudg_core.report.charts.lists import MAX_GAINS
 from mudg_core.report.data import Descriptor, IndexReport, ReportData, TargetReport
 from mudg_core.report.gallery import Card, ClassGallery, galleries, previews
+from mudg_core.report.panels import (
+    HubnessView,
+    MapView,
+    NoticeView,
+    hubness_view,
+    map_view,
+    notice_view,
+)
 from mudg_core.report.words import ARMS, Verdict, arm_name, count, duration, number, summary, verdict
 
 MAX_DESCRIPTORS = 40
@@ -64,11 +72,14 @@ class TargetView:
     worst: tuple[Descriptor, ...]
     funnel: Markup
     outcomes: Markup
-    legend: list[tuple[str, str, str]]
+    legend: list[tuple[str, str, str, str]]
     training: Markup
     galleries: tuple[ClassGallery, ...]
     previews: list[tuple[ClassGallery, Card]]
     shown: str
+    notices: NoticeView | None
+    hubness: HubnessView | None
+    map: MapView | None
 
 
 def target_views(data: ReportData) -> list[TargetView]:
@@ -109,6 +120,9 @@ def _target(target: TargetReport, place: int, classes: tuple[ClassGallery, ...])
         galleries=classes,
         previews=previews(classes),
         shown=_shown(target, classes),
+        notices=notice_view(target.notices),
+        hubness=hubness_view(target),
+        map=map_view(target),
     )
 
 

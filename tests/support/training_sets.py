@@ -50,11 +50,9 @@ def make_dataset(
         "prompts": [f"a photo of a {name}." for name in classes],
         "scored": [],
     }
-    queries = _artifact(store, "queries", {"inputs": {"n": len(classes)}}, {"queries.json": spec})
-    index = _artifact(store, "index", {}, {"facts.json": {}})
-    picks = _artifact(
-        store, "picks", {"inputs": {"seed": seed}, "dataset.per_class": 4}, {"x": {}}, index=index
-    )
+    queries = make(store, "queries", {"inputs": {"n": len(classes)}}, {"queries.json": spec})
+    index = make(store, "index", {}, {"facts.json": {}})
+    picks = make(store, "picks", {"inputs": {"seed": seed}, "dataset.per_class": 4}, {"x": {}}, index=index)
     recipe = Recipe(
         stage="dataset",
         algorithm=1,
@@ -67,14 +65,14 @@ def make_dataset(
         for row in range(39, 40 + images)
     }
 
-    def make(folder: Path) -> Facts:
+    def write(folder: Path) -> Facts:
         write_training_set(filled, links, folder)
         counts = np.bincount(labels(images), minlength=len(classes)).tolist()
         return Facts(
             {"images": images, "per_label": counts, "outcomes": {CHOSEN: images, DEAD: 1}},
         )
 
-    return store.build(recipe, make)
+    return store.build(recipe, write)
 
 
 def make_report(store: ArtifactStore, datasets: list[ArtifactRef], names: list[str]) -> ArtifactRef:
@@ -104,17 +102,23 @@ def _filled(images: int) -> Filled:
     return Filled(table, {40 + number: picture(number) for number in range(images)})
 
 
-def _artifact(
-    store: ArtifactStore, stage: str, settings: Any, files: dict[str, Any], **parents: ArtifactRef
+def make(
+    store: ArtifactStore,
+    stage: str,
+    settings: Any,
+    files: dict[str, Any],
+    facts: dict[str, Any] | None = None,
+    **parents: ArtifactRef,
 ) -> ArtifactRef:
+    """An artifact of JSON files."""
     recipe = Recipe(stage=stage, algorithm=1, settings=settings, parents=dict(parents))
-    return store.build(recipe, _maker(files))
+    return store.build(recipe, _maker(files, facts))
 
 
-def _maker(files: dict[str, Any]) -> Any:
-    def make(folder: Path) -> Facts:
+def _maker(files: dict[str, Any], facts: dict[str, Any] | None = None) -> Any:
+    def write(folder: Path) -> Facts:
         for name, content in files.items():
             (folder / name).write_text(json.dumps(content))
-        return Facts()
+        return Facts(facts or {})
 
-    return make
+    return write

@@ -5,13 +5,17 @@ from mudg_core.report.charts.curves import objective_curves, recall_curves
 from mudg_core.report.charts.lineage import lineage
 from mudg_core.report.charts.lines import objective, recall, training
 from mudg_core.report.charts.lists import class_gains, funnel, outcome_legend, outcomes, timings
+from mudg_core.report.charts.pairs import hubness
+from mudg_core.report.charts.scatter import class_map
 
 __all__ = [
     "accuracy",
     "charted",
     "class_gains",
+    "class_map",
     "descriptor_losses",
     "funnel",
+    "hubness",
     "labels",
     "lineage",
     "objective",

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from mudg_core.report.charts.svg import Point, bar, chart, group, line, name_room, tag, text, ticks
 from mudg_core.report.data import Timing
+from mudg_core.report.reasons import MEANING
 from mudg_core.report.words import count, duration, number, shorten, signed
 
 WIDTH = 800.0
@@ -33,10 +34,13 @@ def funnel(steps: Sequence[tuple[str, int]]) -> Markup:
 
 
 def _share(before: tuple[str, int], value: int) -> str:
-    """What part of the step before is left; nothing when nothing was lost."""
+    """What part of the step before is left; nothing when nothing was lost. More can come of less only where
+    images stand in for others."""
     name, total = before
     if total <= 0 or value == total:
         return ""
+    if value > total:
+        return f"at least {value - total:,} stand-ins"
     return f"{number(100 * value / total, 0 if value * 10 >= total else 1)} % of {name}"
 
 
@@ -71,10 +75,10 @@ def _outcome_class(outcome: str) -> str:
     return f"outcome-{OUTCOMES.index(outcome)}" if outcome in OUTCOMES else "outcome-other"
 
 
-def outcome_legend(counts: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """(CSS class, words, count), in the order of the bar."""
+def outcome_legend(counts: Mapping[str, int]) -> list[tuple[str, str, str, str]]:
+    """(CSS class, words, count, what it means), in the order of the bar."""
     known = [o for o in OUTCOMES if counts.get(o)] + sorted(o for o in counts if o not in OUTCOMES)
-    return [(_outcome_class(o), o, f"{counts[o]:,}") for o in known]
+    return [(_outcome_class(o), o, f"{counts[o]:,}", MEANING.get(o, "")) for o in known]
 
 
 def class_gains(classes: Sequence[str], before: Sequence[float], after: Sequence[float]) -> Markup:

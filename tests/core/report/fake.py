@@ -5,15 +5,20 @@ from __future__ import annotations
 import io
 import random
 from hashlib import sha256
+from typing import Any
 
+import numpy as np
 from PIL import Image, ImageDraw
 
+from mudg_core.dataset.map import ClassMap
 from mudg_core.report.data import (
     Descriptor,
     DomainScores,
     GalleryImage,
+    Hubness,
     IndexReport,
     LineageNode,
+    Notice,
     ReportData,
     TargetReport,
     Timing,
@@ -53,6 +58,8 @@ PHRASES = (
     "seen at night",
 )
 REASONS = ("dead link", "unlike its query", "unreadable image")
+FRESH = {"unlike its query": (0.1, 0.25)}
+DETAILS = {"dead link": ("HTTP 404", "dead host", "opted out"), "unreadable image": ("image: truncated",)}
 
 
 def picture(dice: random.Random) -> bytes:
@@ -76,6 +83,7 @@ def fake_target(
     evaluated: bool = True,
     seeds: int = 1,
     per_class: int = 16,
+    extras: bool = False,
 ) -> TargetReport:
     dice = random.Random(len(classes) + seeds)
     size = len(classes)
@@ -97,13 +105,67 @@ def fake_target(
             ("hits", 16_384),
             ("different rows", 5_210),
             ("different images", 3_021),
-            ("chosen", sum(after)),
+            ("labelled", 3_021),
+            ("selected", sum(after)),
+            ("fetched", sum(after) + 52),
+            ("kept", sum(after)),
         ),
         outcomes={"chosen": sum(after), "dead link": 31, "unlike its query": 48, "unreadable image": 4},
         gallery=tuple(_gallery(dice, classes, after, pictures)),
         losses=tuple(_loss_curve(dice) for _ in range(seeds)),
         initial_share=0.367,
+        min_cosine=0.25,
+        **(_extras(classes) if extras else {}),
     )
+
+
+def _extras(classes: tuple[str, ...]) -> dict[str, Any]:
+    """What only some runs have."""
+    return {
+        "notices": fake_notices(classes),
+        "hubness": fake_hubness(len(classes)),
+        "map": fake_map(len(classes)),
+    }
+
+
+def fake_notices(classes: tuple[str, ...]) -> tuple[Notice, ...]:
+    absent = [
+        Notice(
+            "absent",
+            (name,),
+            f"The corpus seems to hold no images of '{name}': what it finds is no nearer than what random "
+            "captions find. Add images of it, or leave the class out.",
+            {"distance": 0.213, "background": 0.241},
+        )
+        for name in classes[:: max(len(classes) // 20, 9)]
+    ]
+    few = [Notice("few", (name,), f"'{name}' has only 3 images.", {"chosen": 3}) for name in classes[-3:]]
+    twins = Notice(
+        "twins", classes[:2], "Their texts are nearly the same: images go to either.", {"cosine": 0.97}
+    )
+    return (*few, *absent, twins, Notice("leak", (), "12 evaluation images also lie in the corpus."))
+
+
+def fake_hubness(size: int) -> Hubness:
+    dice = np.random.default_rng(size)
+    by_rank = dice.integers(80, 160, size)
+    by_cosine = np.maximum(by_rank + dice.normal(0, 25, size).astype(int), 1)
+    by_cosine[0] += 240
+    return Hubness(tuple(by_rank.tolist()), tuple(by_cosine.tolist()), 0.31, 3.87, (0,))
+
+
+def fake_map(size: int, points: int = 2000) -> ClassMap:
+    """A cloud for each class; the nearest neighbours sit in one corner of it, the chosen are all over it."""
+    dice = np.random.default_rng(size)
+    label = np.sort(dice.integers(0, size, points))
+    centres = dice.uniform(0.1, 0.9, (size, 2))
+    chosen = dice.random(points) < 0.12
+    nearest = dice.random(points) < 0.1
+    spread = np.where(nearest, 0.012, 0.045)[:, None]
+    shift = np.where(nearest, 0.03, 0.0)[:, None]
+    place = centres[label] + shift + dice.normal(size=(points, 2)) * spread
+    place = ((place - place.min(axis=0)) / np.ptp(place, axis=0)).astype(np.float32)
+    return ClassMap(place[:, 0], place[:, 1], np.arange(points), label, nearest, chosen, images=24_311)
 
 
 def _loss_curve(dice: random.Random) -> tuple[float, ...]:
@@ -157,10 +219,11 @@ def _gallery(
                     query=f"a photo of a {name}, {dice.choice(PHRASES)}.",
                     rank=dice.randrange(1, 65),
                     cosine=dice.uniform(0.24, 0.41),
-                    fresh_cosine=None if dead else dice.uniform(0.2, 0.4),
+                    fresh_cosine=None if dead else dice.uniform(*FRESH.get(outcome, (0.25, 0.4))),
                     outcome=outcome,
                     url=f"https://pictures.example/{row}.jpg",
                     caption=f"{name} on a postcard",
+                    detail=dice.choice(DETAILS.get(outcome, ("",))),
                 )
             )
     return images

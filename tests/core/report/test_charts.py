@@ -12,13 +12,15 @@ from markupsafe import Markup
 from mudg_core.report import charts
 from mudg_core.report.charts.layers import depths, layout
 from mudg_core.report.charts.lines import MAX_POINTS, smooth, thin
+from mudg_core.report.charts.pairs import MAX_HUBS
+from mudg_core.report.charts.scatter import KINDS
 from mudg_core.report.charts.svg import log_ticks, tag, ticks
-from mudg_core.report.data import Descriptor, DomainScores, LineageNode, Timing
+from mudg_core.report.data import Descriptor, DomainScores, Hubness, LineageNode, Timing
 from mudg_core.report.words import columns, duration, number, shorten, signed
-from tests.core.report.fake import fake_lineage, fake_report, fake_target
+from tests.core.report.fake import fake_lineage, fake_map, fake_report, fake_target
 
-TARGET, REPORT = fake_target(seeds=3), fake_report()
-assert REPORT.index
+TARGET, REPORT = fake_target(seeds=3, extras=True), fake_report()
+assert REPORT.index and TARGET.hubness and TARGET.map
 EVERY = {
     "accuracy": charts.accuracy(TARGET.scores),
     "gains": charts.class_gains(
@@ -27,6 +29,8 @@ EVERY = {
     "labels": charts.labels(TARGET.classes, TARGET.labels_before, TARGET.labels_after),
     "descriptors": charts.descriptor_losses(TARGET.descriptors),
     "funnel": charts.funnel(TARGET.funnel),
+    "hubness": charts.hubness(TARGET.classes, TARGET.hubness),
+    "map": charts.class_map(TARGET.map, TARGET.classes),
     "outcomes": charts.outcomes(TARGET.outcomes),
     "training": charts.training(TARGET.losses),
     "recall": charts.recall(REPORT.index.recall_at_1),
@@ -71,6 +75,9 @@ def test_charts_of_nothing_and_of_nonsense() -> None:
         charts.descriptor_losses([Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)]),
         charts.funnel((("a", 0), ("b", 0))),
         charts.outcomes({"new reason": 0}),
+        charts.hubness((), Hubness((), (), nan, nan, ())),
+        charts.hubness(("a",), Hubness((0,), (0,), nan, nan, (7,))),
+        charts.class_map(fake_map(3, points=5), ("only one name",)),
         charts.training(((nan,), (), (1.0,))),
         charts.recall({0: 0.5}),
         charts.recall({8: nan}),
@@ -83,6 +90,40 @@ def test_charts_of_nothing_and_of_nonsense() -> None:
     for chart in hard:
         ElementTree.fromstring(chart)
         assert "nan" not in chart.lower().replace("n/a", "")
+
+
+def test_the_map_draws_every_point_once_with_its_kind() -> None:
+    for size, coloured in ((4, True), (12, True), (13, False)):
+        points, names = fake_map(size, points=400), tuple(f"name {i}" for i in range(size))
+        root = ElementTree.fromstring(charts.class_map(points, names))
+        assert len(list(root.iter("circle"))) == 400
+        tips = [node.text or "" for node in root.iter("title")]
+        both = points.chosen & points.nearest
+        assert sum("chosen" in tip for tip in tips) == points.chosen.sum()
+        assert sum("nearest" in tip for tip in tips) == points.nearest.sum()
+        assert sum("chosen, and nearest" in tip for tip in tips) == both.sum() > 0
+        assert {int(tip.rsplit(" ", 1)[1]) for tip in tips} == set(points.row.tolist())
+        tones = {str(node.get("class")).split()[2] for node in root.iter("g")}
+        wanted = {f"tone-{i}" for i in range(size)}
+        assert tones == (wanted if coloured else {f"kind-{kind}" for kind in KINDS})
+
+
+def test_points_stay_inside_the_map() -> None:
+    for node in ElementTree.fromstring(EVERY["map"]).iter("circle"):
+        assert 0 < float(node.get("cx", "-1")) < 800 and 0 < float(node.get("cy", "-1")) < 560
+
+
+def test_hubness_shows_the_greatest_differences_and_names_hubs() -> None:
+    found = Hubness(tuple([100] * 40), tuple([100 + i for i in range(39)] + [20]), 0.0, 2.0, (38,))
+    names = tuple(f"name-{i}" for i in range(40))
+    shown = [word for word in words(charts.hubness(names, found)) if word.startswith("name")]
+    assert len(shown) == MAX_HUBS and shown[0] == "name-38" and shown[-1] == "name-39"
+    assert "name-3" not in shown and words(charts.hubness(names, found)).count("hub") == 1
+
+
+def test_more_than_before_are_stand_ins_and_not_a_share() -> None:
+    shown = words(charts.funnel((("selected", 100), ("fetched", 130), ("kept", 65))))
+    assert "at least 30 stand-ins" in shown and "50 % of fetched" in shown
 
 
 def test_shards_are_one_box_of_the_lineage() -> None:

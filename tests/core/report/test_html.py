@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from mudg_core.report.data import DomainScores, ReportData, TargetReport
+from mudg_core.dataset.build import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
+from mudg_core.report.data import DomainScores, Notice, ReportData, TargetReport
 from mudg_core.report.gallery import MAX_IMAGES, safe_link
 from mudg_core.report.html import render
+from mudg_core.report.panels import notice_view
+from mudg_core.report.reasons import detail, sentence
 from mudg_core.report.words import verdict
 from tests.core.report.fake import fake_report, fake_target
 
@@ -63,9 +66,9 @@ def heading(html: str) -> str:
 
 def hostile(text: str) -> ReportData:
     """The text wherever somebody else's words can come in."""
-    target = fake_target((text, "cat"), name=text)
+    target = fake_target((text, "cat"), name=text, extras=True)
     gallery = tuple(
-        dataclasses.replace(image, url=text, caption=text, query=text, outcome=outcome)
+        dataclasses.replace(image, url=text, caption=text, query=text, outcome=outcome, detail=text)
         for image, outcome in zip(target.gallery, [text, "chosen"] * 99, strict=False)
     )
     scores = {arm: dataclasses.replace(score, domains={text: 50.0}) for arm, score in target.scores.items()}
@@ -76,6 +79,7 @@ def hostile(text: str) -> ReportData:
         gallery=gallery,
         scores=scores,
         outcomes={text: 3},
+        notices=(Notice(text, (text, text), text, {text: 0.5}),),
         descriptors=tuple(dataclasses.replace(d, text=text) for d in target.descriptors),
         funnel=((text, 9), (text, 3)),
     )
@@ -171,7 +175,7 @@ def test_a_diverged_run_renders() -> None:
 
 @pytest.mark.parametrize("size", [2, 300])
 def test_any_number_of_classes(size: int) -> None:
-    target = fake_target(tuple(f"class {i}" for i in range(size)))
+    target = fake_target(tuple(f"class {i}" for i in range(size)), extras=True)
     html = render(fake_report(target))
     page = Page(html)
     assert page.count("img") <= MAX_IMAGES and len(html) < 6_000_000
@@ -180,6 +184,51 @@ def test_any_number_of_classes(size: int) -> None:
         assert re.search(r"Showing [\d,]+ of [\d,]+ chosen and [\d,]+ of 1,500 rejected images", page.text)
         shown = [attrs for tag, attrs in page.tags if tag == "details" and attrs.get("class") == "class"]
         assert len(shown) == 300
+
+
+SECTIONS = ("warnings:", "Map of the images", "Hubs")
+
+
+def test_what_a_run_lacks_is_left_out() -> None:
+    old, new = (Page(render(fake_report(fake_target(extras=extras)))).text for extras in (False, True))
+    assert not any(words in old for words in SECTIONS) and all(words in new for words in SECTIONS)
+
+
+def test_the_gravest_warnings_are_not_hidden_by_many_small_ones() -> None:
+    few = [Notice("few", (f"class {i}",), f"few {i}", {"chosen": 2.0}) for i in range(900)]
+    view = notice_view([*few, Notice("new kind", (), "odd"), Notice("leak", (), "images leak")])
+    assert view and view.summary.startswith("902 warnings: 1 of leaked images, 900 of few images")
+    assert len(view.shown) == 6 and view.shown[0].message == "images leak"
+    assert [card.kind for card in view.shown] == ["leak", "few", "few", "few", "few", "other"]
+    assert len(view.folded) == 500 and view.left_out == 396
+    assert view.shown[1].numbers == (("chosen", "2"),)
+
+
+def test_every_outcome_is_explained() -> None:
+    image = dataclasses.replace(fake_target().gallery[0], detail="", fresh_cosine=0.2491)
+    told = {
+        outcome: sentence(dataclasses.replace(image, outcome=outcome), 0.25)
+        for outcome in (CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE, "new reason")
+    }
+    assert all(words.startswith(outcome) for outcome, words in told.items())
+    assert all(len(words) > len(outcome) + 10 for outcome, words in told.items() if outcome != "new reason")
+    assert told[UNLIKE].endswith("cosine 0.2491, below 0.25") and told["new reason"] == "new reason"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("HTTP 404", "page not found (HTTP 404)"),
+        ("HTTP 418", "HTTP 418"),
+        ("image: truncated", "truncated"),
+        ("refused: private address", "not fetched, for safety: private address"),
+    ],
+)
+def test_details_are_said_as_people_would(words: str, said: str) -> None:
+    assert detail(words) == said
+    first = dataclasses.replace(fake_target().gallery[0], outcome=DEAD, image=b"", detail=words)
+    page = Page(render(fake_report(dataclasses.replace(fake_target(), gallery=(first,)))))
+    assert said in page.text
 
 
 @pytest.mark.parametrize(
