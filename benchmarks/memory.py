@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,20 +28,30 @@ def run_watched(command: Sequence[str | Path], folder: Path, every: float | None
     the peak is 0."""
     started = time.monotonic()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
-    peak = [0]
-    watcher = threading.Thread(target=_watch, args=(process, peak, every), daemon=True)
-    watcher.start()
-    out, _ = process.communicate()
+    with watched(process.pid, every) as peak:
+        out, _ = process.communicate()
     seconds = time.monotonic() - started
-    watcher.join()
     return Watched(out, process.returncode, seconds, peak[0])
 
 
-def _watch(process: subprocess.Popen[str], peak: list[int], every: float | None) -> None:
+@contextmanager
+def watched(pid: int, every: float | None = SAMPLE_SECONDS) -> Iterator[list[int]]:
+    """A list of one: the most bytes that a process and its descendants have together while the block runs."""
+    peak, done = [0], threading.Event()
+    watcher = threading.Thread(target=_watch, args=(pid, peak, every, done), daemon=True)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _watch(pid: int, peak: list[int], every: float | None, done: threading.Event) -> None:
     """Sum of proportional set sizes: memory that processes share is counted once."""
-    while every is not None and process.poll() is None:
-        peak[0] = max(peak[0], sum(pss(pid) for pid in tree(process.pid)))
-        time.sleep(every)
+    while every is not None and not done.is_set():
+        peak[0] = max(peak[0], sum(pss(each) for each in tree(pid)))
+        done.wait(every)
 
 
 def tree(root: int) -> list[int]:

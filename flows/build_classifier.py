@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prefect import flow
 
@@ -16,6 +17,7 @@ from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.descriptors import pool_digest, read_pool
 from mudg_core.target.spec import Target
+from tasks.checks import check_classes, find_leaks
 from tasks.dataset import label, label_needs, retrieve, select, select_needs
 from tasks.fetch import fetch
 from tasks.index import measure_recall
@@ -40,6 +42,7 @@ class Dataset:
 
     queries: ArtifactRef
     found: ArtifactRef
+    leaked: ArtifactRef | None  # candidates that are evaluation images, where there are any of these
     labels: ArtifactRef
     by_seed: list[ArtifactRef]
 
@@ -84,45 +87,55 @@ class ClassifierBuild:
 def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     """target → queries → candidates → labels → picks → dataset → model → scores → report"""
     settings = settings.replace(target.settings, where=f"settings of target {target.name}")
-    run = Run(settings.replace({"evaluate": {"source": target.evaluation}}), part=target.name)
+    settings = settings.replace({"evaluate": {"source": target.evaluation}})
+    run = Run(settings, part=target.name)
     version = current_version(run.store)
     check_model(run.store, version, weights_digest(settings.encode.model))
-    started = start(run, target, version)
+    evaluation = collect(run, target) if target.evaluation else None
+    started = start(run, target, version, evaluation)
     baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, f"{target.name}, nearest neighbours")
-    plain = start(baseline, target, version) if target.evaluation else None
+    plain = start(baseline, target, version, evaluation) if evaluation else None
     mudg = started.finish()
-    scores = compare(run, target, mudg, plain.finish()) if plain else []
+    scores = compare(run, evaluation, mudg, plain.finish()) if plain and evaluation else []
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores)])
     return ClassifierBuild(target, mudg, scores, page, run.records)
 
 
-def start(run: Run, target: Target, version: IndexVersion) -> Started:
+def collect(run: Run, target: Target) -> ArtifactRef:
+    """The images that a target is evaluated on."""
+    classes = list(target.classes)
+    source = Source(target.evaluation or "", classes, run.settings.evaluate.demo_images_per_class)
+    return collect_evaluation(run, classes=classes, fingerprint=source.fingerprint())
+
+
+def start(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactRef | None) -> Started:
     """Data for a target, and training on it under way; the next arm's data can be built meanwhile."""
-    data = build_dataset(run, target, version)
+    data = build_dataset(run, target, version, evaluation)
     jobs = zip(data.by_seed, target.seeds, strict=True)
     training = train.start(run, [{"dataset": d, "queries": data.queries, "seed": seed} for d, seed in jobs])
     return Started(data, training)
 
 
-def build_dataset(run: Run, target: Target, version: IndexVersion) -> Dataset:
-    """Queries to training sets; the seeds of a target run side by side."""
+def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactRef | None) -> Dataset:
+    """Queries to training sets; the seeds of a target run side by side. Candidates that are evaluation images
+    are left out: learning them by heart would look like a good model."""
     embeddings, file = version.embeddings, run.settings.augment.descriptors
     pool = {"pool": list(read_pool(file)) if file else [], "pool_digest": pool_digest(file)}
     queries = augment(run, classes=list(target.classes), template=target.template, **pool)
     found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings)
-    exact = label_needs(run.settings, queries, embeddings)
-    labels = label(run, found=found, classes=len(target.classes), **exact)
-    known = {"labels": labels, "embeddings": embeddings, **select_needs(run.settings, queries)}
-    picks = select.map(run, [{**known, "seed": seed} for seed in target.seeds])
+    known = {"found": found, "embeddings": embeddings}
+    leaked = find_leaks(run, **known, evaluation=evaluation) if evaluation else None
+    needed = label_needs(run.settings, queries, embeddings, leaked)
+    labels = label(run, found=found, classes=len(target.classes), **needed)
+    asked = {"labels": labels, "embeddings": embeddings, **select_needs(run.settings, queries)}
+    picks = select.map(run, [{**asked, "seed": seed} for seed in target.seeds])
     sources = {"found": found, "queries": queries, "shards": version.shards}
-    return Dataset(queries, found, labels, fetch.map(run, [{"picks": pick, **sources} for pick in picks]))
+    by_seed = fetch.map(run, [{"picks": pick, **sources} for pick in picks])
+    return Dataset(queries, found, leaked, labels, by_seed)
 
 
-def compare(run: Run, target: Target, mudg: Arm, plain: Arm) -> list[ArtifactRef]:
+def compare(run: Run, evaluation: ArtifactRef, mudg: Arm, plain: Arm) -> list[ArtifactRef]:
     """Scores of the student before finetuning, after plain retrieval, and after the method; one a seed."""
-    classes = list(target.classes)
-    source = Source(target.evaluation or "", classes, run.settings.evaluate.demo_images_per_class)
-    evaluation = collect_evaluation(run, classes=classes, fingerprint=source.fingerprint())
     common = {"names": ["nearest_neighbours", "mudg"], "queries": mudg.data.queries, "evaluation": evaluation}
     pairs = zip(plain.models, mudg.models, strict=True)
     return evaluate.map(run, [{"models": list(pair), **common} for pair in pairs])
@@ -135,6 +148,7 @@ def report(
     data = [arm.data for _, arm, _ in made]
     shown = [{"labels": d.labels, "dataset": d.by_seed[0], "queries": d.queries} for d in data]
     maps = place_images.map(run, [images | {"embeddings": version.embeddings} for images in shown])
+    warnings = check_classes.map(run, [checked(version, found) for found in data])
     return write_report(
         run,
         title=title,
@@ -151,4 +165,12 @@ def report(
         index=version.index,
         recall=measure_recall(run, index=version.index),
         maps=maps,
+        warnings=warnings,
     )
+
+
+def checked(version: IndexVersion, data: Dataset) -> dict[str, Any]:
+    """What a target's warnings are told from."""
+    known = {"queries": data.queries, "found": data.found, "labels": data.labels, "datasets": data.by_seed}
+    leaked = {"leaked": data.leaked} if data.leaked else {}
+    return {**known, **leaked, "index": version.index, "embeddings": version.embeddings}

@@ -26,7 +26,6 @@ from tasks.coarse import Refs, open_shards, read_queries
 from tasks.policy import Work, stage
 from tasks.search import search_parts
 
-LEAKS = "leaks.parquet"
 BACKGROUND = 500  # random captions that a class is compared with, at most
 
 
@@ -39,7 +38,7 @@ def find_leaks(work: Work, *, found: ArtifactRef, evaluation: ArtifactRef, embed
     images = pq.read_table(work.store.file(found, "images.parquet"))
     mine = leaks.candidate_pictures(images, partial(gather_images, open_shards(work, embeddings)))
     table = leaks.find_leaks(mine, theirs)
-    pq.write_table(table, work.scratch / LEAKS)
+    pq.write_table(table, work.scratch / leaks.LEAKS)
     why = table.column("why").to_pylist()
     counts = {name: why.count(name) for name in (leaks.SAME_FILE, leaks.COPY, leaks.LOOKALIKE)}
     return Facts({"candidates": images.num_rows, "evaluation": len(theirs.names), **counts})
@@ -82,7 +81,9 @@ def check_classes(
     told += twins.warn_of_twins(names, twins.count_swaps(pairs, hits, labelled))
     told += _few(work, names, labelled.column("label").to_numpy(), datasets or [])
     if leaked is not None:
-        told += leaks.warn_of_leaks(pq.read_table(work.store.file(leaked, LEAKS)), settings.exclude_leaks)
+        told += leaks.warn_of_leaks(
+            pq.read_table(work.store.file(leaked, leaks.LEAKS)), settings.exclude_leaks
+        )
     write_warnings(told, work.scratch)
     shares = {"share": presence.share.tolist(), "support": presence.support.tolist()}
     (work.scratch / "presence.json").write_text(json.dumps({"classes": names, **shares}, indent=1))

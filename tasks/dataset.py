@@ -7,12 +7,14 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mudg_core.dataset import candidates
 from mudg_core.dataset.exact import ExactLabels, label_exactly, relabelled
 from mudg_core.dataset.hubness import HUBNESS, measure_hubness
 from mudg_core.dataset.label import pseudo_label
+from mudg_core.dataset.leaks import LEAKS
 from mudg_core.dataset.orders import UNCERTAIN, Rule
 from mudg_core.dataset.select import Planned, Span, joined, label_spans, plan_span
 from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
@@ -67,11 +69,16 @@ def label(
     *,
     found: ArtifactRef,
     classes: int,
+    leaked: ArtifactRef | None = None,
     queries: ArtifactRef | None = None,
     embeddings: list[ArtifactRef] | None = None,
 ) -> Facts:
-    """A pseudo-label for every candidate. Exact ranks (see `label_needs`) take queries and embeddings too."""
+    """A pseudo-label for every candidate that is no evaluation image (`leaked`). Exact ranks (see
+    `label_needs`) take queries and embeddings too."""
     hits = pq.read_table(work.store.file(found, "hits.parquet"))
+    if leaked is not None:
+        rows = pq.read_table(work.store.file(leaked, LEAKS), columns=["row"]).column(0)
+        hits = hits.filter(pc.invert(pc.is_in(hits.column("row"), rows.combine_chunks())))
     settings, facts = work.settings.dataset, {}
     labelled = pseudo_label(hits, settings.label, settings.neighbors, work.settings.augment.seed)
     if queries is not None and embeddings is not None:
@@ -84,9 +91,12 @@ def label(
     return Facts({"images": labelled.num_rows, "per_label": per_label, **facts})
 
 
-def label_needs(settings: Settings, queries: ArtifactRef, embeddings: Sequence[ArtifactRef]) -> Inputs:
-    """What `label` takes besides hits: nothing, unless ranks are to be exact."""
-    return {"queries": queries, "embeddings": embeddings} if settings.dataset.ranks == "exact" else {}
+def label_needs(
+    settings: Settings, queries: ArtifactRef, embeddings: Sequence[ArtifactRef], leaked: ArtifactRef | None
+) -> Inputs:
+    """What `label` takes besides hits: evaluation images, to leave them out, and all for exact ranks."""
+    exact = {"queries": queries, "embeddings": embeddings} if settings.dataset.ranks == "exact" else {}
+    return exact | ({"leaked": leaked} if leaked and settings.dataset.exclude_leaks else {})
 
 
 def _label_exactly(

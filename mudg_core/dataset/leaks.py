@@ -28,6 +28,7 @@ AnyFloat = Float16 | Float32
 
 SAME_FILE, COPY, LOOKALIKE = "same file", "copy", "lookalike"
 CERTAIN, PER_BIT = 0.94, 0.01  # cosine of a copy whose hash is the same, and more for each bit that differs
+LEAKS = "leaks.parquet"
 UNHASHED = 0.98  # cosine that makes a lookalike where there is no hash to compare
 BLOCK, PAIRS = 1024, 65_536
 SCHEMA = pa.schema(

@@ -4,9 +4,11 @@ The report is a pure function of these classes, so it can be tested without a mo
 whoever gathers the numbers (a Prefect task, a notebook) needs to know nothing about HTML.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from mudg_core.dataset.hubness import Hubness
 from mudg_core.dataset.map import ClassMap
+from mudg_core.dataset.warning import TargetWarning
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,6 @@ class DomainScores:
 
 
 @dataclass(frozen=True)
-class Notice:
-    """Something that a user should know before trusting a classifier."""
-
-    kind: str  # "absent" | "twins" | "few" | "leak"
-    classes: tuple[str, ...]
-    message: str
-    numbers: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Hubness:
-    """Images that each class would get by rank and by cosine; hubs are the classes that cosines favour."""
-
-    by_rank: tuple[int, ...]
-    by_cosine: tuple[int, ...]
-    skew_rank: float
-    skew_cosine: float
-    hubs: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class TargetReport:
     """Everything known about one classifier, from its class names to its accuracy."""
 
@@ -86,7 +67,7 @@ class TargetReport:
     losses: tuple[tuple[float, ...], ...]  # training loss per step, one curve a seed
     initial_share: float  # share of the initial weights in the averaged model
     min_cosine: float | None = None  # with its query, that a fetched image must have
-    notices: tuple[Notice, ...] = ()
+    warnings: tuple[TargetWarning, ...] = ()
     hubness: Hubness | None = None
     map: ClassMap | None = None
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from mudg_core.dataset.build import DEAD, SPARE
+from mudg_core.dataset.hubness import HUBNESS, Hubness
 from mudg_core.dataset.map import MAP, ClassMap
 from mudg_core.dataset.training_set import PROVENANCE
-from mudg_core.report.data import Hubness, Notice
+from mudg_core.dataset.warning import TargetWarning, read_warnings
 from mudg_core.storage import ArtifactRef, ArtifactStore
-
-HUBNESS = "hubness.json"
-WARNINGS = "warnings.json"
 
 
 def funnel_of(
@@ -51,43 +48,19 @@ def min_cosine_of(store: ArtifactStore, dataset: ArtifactRef) -> float | None:
 
 
 def hubness_of(store: ArtifactStore, labels: ArtifactRef) -> Hubness | None:
-    body = _optional(store, labels, HUBNESS)
-    if body is None:
-        return None
-    return Hubness(
-        by_rank=tuple(body["by_rank"]),
-        by_cosine=tuple(body["by_cosine"]),
-        skew_rank=float(_either(body, "skew_rank", "skew_by_rank")),
-        skew_cosine=float(_either(body, "skew_cosine", "skew_by_cosine")),
-        hubs=tuple(_either(body, "hubs", "cosine_hubs")),
+    return (
+        Hubness.from_json(store.file(labels, HUBNESS).read_text()) if _has(store, labels, HUBNESS) else None
     )
 
 
-def _either(body: Any, name: str, other: str) -> Any:
-    return body[name] if name in body else body[other]
-
-
-def notices_of(
-    store: ArtifactStore, warnings: ArtifactRef | None, classes: tuple[str, ...]
-) -> tuple[Notice, ...]:
-    lines = _optional(store, warnings, WARNINGS) or []
-    return tuple(
-        Notice(
-            kind=str(line["kind"]),
-            classes=tuple(classes[c] if isinstance(c, int) else str(c) for c in line.get("classes", ())),
-            message=str(line["message"]),
-            numbers={str(name): float(value) for name, value in line.get("numbers", {}).items()},
-        )
-        for line in lines
-    )
+def warnings_of(store: ArtifactStore, found: ArtifactRef | None) -> tuple[TargetWarning, ...]:
+    return tuple(read_warnings(store.folder(found))) if found else ()
 
 
 def map_of(store: ArtifactStore, drawn: ArtifactRef | None) -> ClassMap | None:
     return ClassMap.read(store.file(drawn, MAP)) if drawn else None
 
 
-def _optional(store: ArtifactStore, ref: ArtifactRef | None, name: str) -> Any:
-    """The content of a JSON file, or None if the artifact is older than that file."""
-    if ref is None or store.manifest(ref).entry(name) is None:
-        return None
-    return json.loads(store.file(ref, name).read_text())
+def _has(store: ArtifactStore, ref: ArtifactRef, name: str) -> bool:
+    """Whether an artifact is new enough to have a file."""
+    return store.manifest(ref).entry(name) is not None

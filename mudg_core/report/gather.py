@@ -29,7 +29,7 @@ from mudg_core.report.data import (
     TargetReport,
     Timing,
 )
-from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, notices_of
+from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
 from mudg_core.target.spec import Target
 
@@ -108,7 +108,7 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
         losses=tuple(tuple(_json_file(store, model, "losses.json")) for model in made.models),
         initial_share=float(str(store.manifest(made.models[0]).facts["initial_share"])),
         min_cosine=min_cosine_of(store, made.datasets[0]),
-        notices=notices_of(store, made.warnings, classes),
+        warnings=warnings_of(store, made.warnings),
         hubness=hubness_of(store, made.labels),
         map=map_of(store, made.map),
     )
@@ -232,7 +232,7 @@ def _node(manifest: Manifest) -> LineageNode:
 
 def _notes(report: TargetReport) -> Iterator[str]:
     for name, count in zip(report.classes, report.labels_after, strict=True):
-        if count < FEW_IMAGES and not report.notices:  # which say the same, and why
+        if count < FEW_IMAGES and not report.warnings:  # which say the same, and why
             yield f"{report.name}: class {name!r} has only {count} training images; the corpus may lack it"
     if report.scores and report.scores[METHOD].mean <= report.scores["zero_shot"].mean:
         yield f"{report.name}: finetuning did not help; the student before finetuning is the better model"

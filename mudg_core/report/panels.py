@@ -7,24 +7,23 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from mudg_core.dataset.warning import TargetWarning
 from mudg_core.report import charts
 from mudg_core.report.charts.pairs import MAX_HUBS
 from mudg_core.report.charts.scatter import KINDS, MAX_COLOURS, kinds_of
-from mudg_core.report.data import Notice, TargetReport
+from mudg_core.report.data import TargetReport
 from mudg_core.report.words import count, number, shorten
 
 MAX_NOTICES = 500
 OPEN_NOTICES = 6
 NAMED = 12  # classes that one card names
 TITLES = {  # the gravest first
-    "leak": "Evaluation images in the corpus",
     "leaks": "Evaluation images in the corpus",
     "absent": "The corpus seems to lack this",
     "twins": "Nearly one class",
     "few": "Few images",
 }
 TALLY = {
-    "leak": "of leaked images",
     "leaks": "of leaked images",
     "absent": "of absent classes",
     "twins": "of classes that are nearly one",
@@ -33,7 +32,7 @@ TALLY = {
 
 
 @dataclass(frozen=True)
-class NoticeCard:
+class WarningCard:
     """One warning; `kind` is a CSS class and therefore one that we know."""
 
     kind: str
@@ -45,26 +44,26 @@ class NoticeCard:
 
 
 @dataclass(frozen=True)
-class NoticeView:
+class WarningView:
     summary: str
-    shown: tuple[NoticeCard, ...]
-    folded: tuple[NoticeCard, ...]
+    shown: tuple[WarningCard, ...]
+    folded: tuple[WarningCard, ...]
     left_out: int
 
 
-def notice_view(notices: Sequence[Notice]) -> NoticeView | None:
+def warning_view(warnings: Sequence[TargetWarning]) -> WarningView | None:
     """Kinds take turns for the places that are open: ninety classes with few images must not hide a leak."""
-    if not notices:
+    if not warnings:
         return None
-    kinds = [*TITLES, *sorted({n.kind for n in notices} - set(TITLES))]
-    queues = [queue for kind in kinds if (queue := [n for n in notices if n.kind == kind])]
+    kinds = [*TITLES, *sorted({n.kind for n in warnings} - set(TITLES))]
+    queues = [queue for kind in kinds if (queue := [n for n in warnings if n.kind == kind])]
     turns = [(place, rank, n) for rank, queue in enumerate(queues) for place, n in enumerate(queue)]
     dealt = sorted(turns, key=lambda turn: turn[:2])
     first = sorted(dealt[:OPEN_NOTICES], key=lambda turn: (turn[1], turn[0]))
     rest = sorted(dealt[OPEN_NOTICES:], key=lambda turn: (turn[1], turn[0]))
     tally = ", ".join(f"{len(queue):,} {_tally(queue[0].kind)}" for queue in queues)
-    return NoticeView(
-        summary=f"{count(len(notices), 'warning')}: {tally}" if len(notices) > 1 else "1 warning",
+    return WarningView(
+        summary=f"{count(len(warnings), 'warning')}: {tally}" if len(warnings) > 1 else "1 warning",
         shown=tuple(_card(n) for _, _, n in first),
         folded=tuple(_card(n) for _, _, n in rest[:MAX_NOTICES]),
         left_out=max(len(rest) - MAX_NOTICES, 0),
@@ -79,16 +78,16 @@ def _tally(kind: str) -> str:
     return TALLY.get(kind, f"of {shorten(kind, 40)}")
 
 
-def _card(notice: Notice) -> NoticeCard:
-    return NoticeCard(
-        kind=notice.kind if notice.kind in TITLES else "other",
-        title=_title(notice.kind),
-        names=tuple(shorten(name, 60) for name in notice.classes[:NAMED]),
-        more=max(len(notice.classes) - NAMED, 0),
-        message=shorten(notice.message, 600),
+def _card(warning: TargetWarning) -> WarningCard:
+    return WarningCard(
+        kind=warning.kind if warning.kind in TITLES else "other",
+        title=_title(warning.kind),
+        names=tuple(shorten(name, 60) for name in warning.classes[:NAMED]),
+        more=max(len(warning.classes) - NAMED, 0),
+        message=shorten(warning.message, 600),
         numbers=tuple(
             (shorten(name.replace("_", " "), 40), number(value, 0 if value == round(value) else 3))
-            for name, value in list(notice.numbers.items())[:6]
+            for name, value in list(warning.numbers.items())[:6]
         ),
     )
 
@@ -105,11 +104,14 @@ def hubness_view(target: TargetReport) -> HubnessView | None:
     if found is None or not found.by_rank:
         return None
     moved = sum(max(c - r, 0) for c, r in zip(found.by_cosine, found.by_rank, strict=False))
-    hubs = f"{count(len(found.hubs), 'class')} would be a hub" if len(found.hubs) == 1 else ""
-    hubs = hubs or (f"{count(len(found.hubs), 'class')} would be hubs" if found.hubs else "No class is a hub")
+    many = len(found.cosine_hubs)
+    hubs = (
+        f"{count(many, 'class')} would be {'a hub' if many == 1 else 'hubs'}" if many else "No class is a hub"
+    )
+    cosine, rank = number(found.skew_by_cosine, 2), number(found.skew_by_rank, 2)
     words = (
         f"{hubs}; {count(moved, 'image')} or more would change sides. "
-        f"Skew of the counts: {number(found.skew_cosine, 2)} by cosine, {number(found.skew_rank, 2)} by rank."
+        f"Skew of the counts: {cosine} by cosine, {rank} by rank."
     )
     size = len(target.classes)
     cut = f"Showing {MAX_HUBS} of {size:,} classes, those that differ most." if size > MAX_HUBS else ""

@@ -16,10 +16,10 @@ from mudg_core.report.gallery import Card, ClassGallery, galleries, previews
 from mudg_core.report.panels import (
     HubnessView,
     MapView,
-    NoticeView,
+    WarningView,
     hubness_view,
     map_view,
-    notice_view,
+    warning_view,
 )
 from mudg_core.report.words import ARMS, Verdict, arm_name, count, duration, number, summary, verdict
 
@@ -77,7 +77,7 @@ class TargetView:
     galleries: tuple[ClassGallery, ...]
     previews: list[tuple[ClassGallery, Card]]
     shown: str
-    notices: NoticeView | None
+    warnings: WarningView | None
     hubness: HubnessView | None
     map: MapView | None
 
@@ -120,7 +120,7 @@ def _target(target: TargetReport, place: int, classes: tuple[ClassGallery, ...])
         galleries=classes,
         previews=previews(classes),
         shown=_shown(target, classes),
-        notices=notice_view(target.notices),
+        warnings=warning_view(target.warnings),
         hubness=hubness_view(target),
         map=map_view(target),
     )

@@ -71,7 +71,7 @@ class World:
 
     def label(self, **dataset: Any) -> ArtifactRef:
         settings = Settings().replace({"dataset": {"neighbors": NEIGHBORS, **dataset}})
-        more = label_needs(settings, self.queries, self.embeddings)
+        more = label_needs(settings, self.queries, self.embeddings, None)
         return self.run(label, settings, found=self.found, classes=CLASSES + 1, **more)
 
     def select(self, method: str, seed: int = 0) -> pa.Table:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from mudg_core.dataset.hubness import Hubness
 from mudg_core.report.charts.svg import bar, chart, group, name_room, tag, text
-from mudg_core.report.data import Hubness
 from mudg_core.report.words import count, shorten
 
 WIDTH, STEP = 800.0, 36.0
@@ -23,7 +23,7 @@ def hubness(classes: Sequence[str], found: Hubness) -> Markup:
     room = name_room([classes[label] for _, _, label in shown]) + 34
     scale = (WIDTH - room - 60) / most
     parts = [
-        _pair(cosine, rank, classes[label], label in found.hubs, room, STEP * place, scale)
+        _pair(cosine, rank, classes[label], label in found.cosine_hubs, room, STEP * place, scale)
         for place, (cosine, rank, label) in enumerate(shown)
     ]
     title = f"Images by cosine and by rank, {count(len(shown), 'class')} with the greatest differences"

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
+from mudg_core.dataset.hubness import Hubness
 from mudg_core.dataset.map import ClassMap
+from mudg_core.dataset.warning import TargetWarning
 from mudg_core.report.data import (
     Descriptor,
     DomainScores,
     GalleryImage,
-    Hubness,
     IndexReport,
     LineageNode,
-    Notice,
     ReportData,
     TargetReport,
     Timing,
@@ -122,15 +122,15 @@ def fake_target(
 def _extras(classes: tuple[str, ...]) -> dict[str, Any]:
     """What only some runs have."""
     return {
-        "notices": fake_notices(classes),
+        "warnings": fake_warnings(classes),
         "hubness": fake_hubness(len(classes)),
         "map": fake_map(len(classes)),
     }
 
 
-def fake_notices(classes: tuple[str, ...]) -> tuple[Notice, ...]:
+def fake_warnings(classes: tuple[str, ...]) -> tuple[TargetWarning, ...]:
     absent = [
-        Notice(
+        TargetWarning(
             "absent",
             (name,),
             f"The corpus seems to hold no images of '{name}': what it finds is no nearer than what random "
@@ -139,11 +139,13 @@ def fake_notices(classes: tuple[str, ...]) -> tuple[Notice, ...]:
         )
         for name in classes[:: max(len(classes) // 20, 9)]
     ]
-    few = [Notice("few", (name,), f"'{name}' has only 3 images.", {"chosen": 3}) for name in classes[-3:]]
-    twins = Notice(
+    few = [
+        TargetWarning("few", (name,), f"'{name}' has only 3 images.", {"chosen": 3}) for name in classes[-3:]
+    ]
+    twins = TargetWarning(
         "twins", classes[:2], "Their texts are nearly the same: images go to either.", {"cosine": 0.97}
     )
-    return (*few, *absent, twins, Notice("leak", (), "12 evaluation images also lie in the corpus."))
+    return (*few, *absent, twins, TargetWarning("leaks", (), "12 evaluation images also lie in the corpus."))
 
 
 def fake_hubness(size: int) -> Hubness:
@@ -151,7 +153,7 @@ def fake_hubness(size: int) -> Hubness:
     by_rank = dice.integers(80, 160, size)
     by_cosine = np.maximum(by_rank + dice.normal(0, 25, size).astype(int), 1)
     by_cosine[0] += 240
-    return Hubness(tuple(by_rank.tolist()), tuple(by_cosine.tolist()), 0.31, 3.87, (0,))
+    return Hubness(tuple(by_rank.tolist()), tuple(by_cosine.tolist()), 0.31, 3.87, (0,), 0.0, ())
 
 
 def fake_map(size: int, points: int = 2000) -> ClassMap:

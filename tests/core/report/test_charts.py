@@ -9,13 +9,14 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
+from mudg_core.dataset.hubness import Hubness
 from mudg_core.report import charts
 from mudg_core.report.charts.layers import depths, layout
 from mudg_core.report.charts.lines import MAX_POINTS, smooth, thin
 from mudg_core.report.charts.pairs import MAX_HUBS
 from mudg_core.report.charts.scatter import KINDS
 from mudg_core.report.charts.svg import log_ticks, tag, ticks
-from mudg_core.report.data import Descriptor, DomainScores, Hubness, LineageNode, Timing
+from mudg_core.report.data import Descriptor, DomainScores, LineageNode, Timing
 from mudg_core.report.words import columns, duration, number, shorten, signed
 from tests.core.report.fake import fake_lineage, fake_map, fake_report, fake_target
 
@@ -75,8 +76,8 @@ def test_charts_of_nothing_and_of_nonsense() -> None:
         charts.descriptor_losses([Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)]),
         charts.funnel((("a", 0), ("b", 0))),
         charts.outcomes({"new reason": 0}),
-        charts.hubness((), Hubness((), (), nan, nan, ())),
-        charts.hubness(("a",), Hubness((0,), (0,), nan, nan, (7,))),
+        charts.hubness((), Hubness((), (), nan, nan, (), 0.0, ())),
+        charts.hubness(("a",), Hubness((0,), (0,), nan, nan, (7,), 0.0, ())),
         charts.class_map(fake_map(3, points=5), ("only one name",)),
         charts.training(((nan,), (), (1.0,))),
         charts.recall({0: 0.5}),
@@ -114,7 +115,7 @@ def test_points_stay_inside_the_map() -> None:
 
 
 def test_hubness_shows_the_greatest_differences_and_names_hubs() -> None:
-    found = Hubness(tuple([100] * 40), tuple([100 + i for i in range(39)] + [20]), 0.0, 2.0, (38,))
+    found = Hubness(tuple([100] * 40), tuple([100 + i for i in range(39)] + [20]), 0.0, 2.0, (38,), 0.0, ())
     names = tuple(f"name-{i}" for i in range(40))
     shown = [word for word in words(charts.hubness(names, found)) if word.startswith("name")]
     assert len(shown) == MAX_HUBS and shown[0] == "name-38" and shown[-1] == "name-39"

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from mudg_core.dataset.build import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
-from mudg_core.report.data import DomainScores, Notice, ReportData, TargetReport
+from mudg_core.dataset.warning import TargetWarning
+from mudg_core.report.data import DomainScores, ReportData, TargetReport
 from mudg_core.report.gallery import MAX_IMAGES, safe_link
 from mudg_core.report.html import render
-from mudg_core.report.panels import notice_view
+from mudg_core.report.panels import warning_view
 from mudg_core.report.reasons import detail, sentence
 from mudg_core.report.words import verdict
 from tests.core.report.fake import fake_report, fake_target
@@ -79,7 +80,7 @@ def hostile(text: str) -> ReportData:
         gallery=gallery,
         scores=scores,
         outcomes={text: 3},
-        notices=(Notice(text, (text, text), text, {text: 0.5}),),
+        warnings=(TargetWarning(text, (text, text), text, {text: 0.5}),),
         descriptors=tuple(dataclasses.replace(d, text=text) for d in target.descriptors),
         funnel=((text, 9), (text, 3)),
     )
@@ -195,11 +196,13 @@ def test_what_a_run_lacks_is_left_out() -> None:
 
 
 def test_the_gravest_warnings_are_not_hidden_by_many_small_ones() -> None:
-    few = [Notice("few", (f"class {i}",), f"few {i}", {"chosen": 2.0}) for i in range(900)]
-    view = notice_view([*few, Notice("new kind", (), "odd"), Notice("leak", (), "images leak")])
+    few = [TargetWarning("few", (f"class {i}",), f"few {i}", {"chosen": 2.0}) for i in range(900)]
+    view = warning_view(
+        [*few, TargetWarning("new kind", (), "odd"), TargetWarning("leaks", (), "images leak")]
+    )
     assert view and view.summary.startswith("902 warnings: 1 of leaked images, 900 of few images")
     assert len(view.shown) == 6 and view.shown[0].message == "images leak"
-    assert [card.kind for card in view.shown] == ["leak", "few", "few", "few", "few", "other"]
+    assert [card.kind for card in view.shown] == ["leaks", "few", "few", "few", "few", "other"]
     assert len(view.folded) == 500 and view.left_out == 396
     assert view.shown[1].numbers == (("chosen", "2"),)
 

@@ -1,0 +1,108 @@
+"""`make bench-dataset`: training sets of the demo's targets against the truth, and how fast they are made.
+
+python -m benchmarks.dataset [truth] [hubs] [selection] [absent] [speed] [--tiny]
+
+Without names all parts run (about half an hour on two cores). Figures are kept in
+benchmarks/results/dataset.json, part by part with the commit they were measured at; the last line printed is
+one JSON object with all of them. `--tiny` tries everything on a small corpus, and keeps nothing.
+
+  truth      share of pseudo-labels that are right, by class and in all; copies among what was chosen
+  hubs       images that a label gets that is near to all others, by rank and by cosine
+  selection  every selection method: precision, copies, coverage, styles, accuracy of the student
+  absent     how well classes are told that the corpus lacks
+  speed      seconds for labels and selection at the size of ImageNet
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
+from benchmarks.dataset import measure, speed
+from benchmarks.memory import watched
+from benchmarks.record import keep, rounded
+
+HOME = Path(".mudg/bench-dataset/.mudg")
+Figures = dict[str, Any]
+console = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    rows: int = 24_000
+    train_steps: int = 200
+    queries: int = 16_000
+    labels: int = 1_000
+    images: int = 1_000
+
+
+TINY = Sizes(rows=3_000, train_steps=2, queries=160, labels=4, images=200)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
+    parser.add_argument("--tiny", action="store_true", help="try it; figures are not kept")
+    asked = parser.parse_args()
+    figures: Figures = {}
+    for name in asked.parts or PARTS:
+        console.print(f"{name} …")
+        with watched(os.getpid()) as peak:
+            line, detail = PARTS[name](
+                TINY if asked.tiny else Sizes(), HOME.with_name("tiny") if asked.tiny else HOME
+            )
+        detail |= {"peak_gb": peak[0] / 1e9}
+        line |= {"peak_gb": peak[0] / 1e9} if name == "speed" else {}
+        console.print_json(json.dumps(detail))
+        figures |= rounded(line) if asked.tiny else keep("dataset", name, line, detail)
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+def truth(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
+    found = measure.against_truth(measure.settings(home, sizes.rows))
+    mean = sum(target["labelled"]["all"] for target in found.values()) / len(found)
+    copies = sum(target["duplicate_rate"] for target in found.values()) / len(found)
+    return {"precision": mean, "duplicate_rate": copies}, found
+
+
+def hubs(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
+    found = measure.planted_hubs(measure.settings(home, sizes.rows))
+    return {f"hub_excess_{way}": found["mean"][way] for way in ("rank", "cosine")}, found
+
+
+def selection(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
+    return {}, measure.selection_methods(measure.settings(home, sizes.rows), sizes.train_steps)
+
+
+def absent(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
+    found = measure.absent_concepts(measure.settings(home, sizes.rows))
+    return {"absent_concept_auc": found["auc"]}, found
+
+
+def seconds(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
+    line = {
+        "label_seconds": speed.label_seconds(sizes.queries),
+        "select_seconds": speed.select_seconds(sizes.labels, sizes.images),
+    }
+    return line, dict(line)
+
+
+PARTS: dict[str, Callable[[Sizes, Path], tuple[Figures, Figures]]] = {
+    "truth": truth,
+    "hubs": hubs,
+    "selection": selection,
+    "absent": absent,
+    "speed": seconds,
+}
+
+if __name__ == "__main__":
+    main()

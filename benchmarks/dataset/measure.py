@@ -1,0 +1,154 @@
+"""The parts of the benchmark that need a corpus: the demo's, whose truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.dataset import arms
+from benchmarks.dataset.absent import absent_concept_auc
+from benchmarks.dataset.truth import Oracle, coverage
+from flows.build_classifier import Dataset
+from flows.demo import as_target
+from flows.session import session
+from mudg_core.corpus.demo.targets import TARGETS, DemoTarget
+from mudg_core.corpus.demo.things import KINDS
+from mudg_core.corpus.demo.world import DemoWorld
+from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.training_set import PROVENANCE
+from mudg_core.encode.shard import EmbeddingShard, gather_images
+from mudg_core.index.version import current_version
+from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactStore
+from mudg_core.target.spec import Target
+
+Found = dict[str, Any]
+# What a label that is near to all others of its target is called there.
+PLANTED = {"animals": "animal", "vehicles-and-buildings": "vehicle", "market": "thing"}
+METHODS = (
+    "cluster",
+    "none",
+    "random",
+    "nearest",
+    "margin",
+    "least-confident",
+    "entropy",
+    "herding",
+    "k-centre",
+)
+STRANGERS = ("violin", "submarine", "volcano", "bicycle pump", "chess board", "telescope", "blorf", "quizzle")
+settings = arms.demo_settings
+
+
+def oracle(settings: Settings, target: DemoTarget) -> Oracle:
+    return Oracle(DemoWorld(seed=settings.corpus.seed, size=settings.corpus.image_size), target.kinds)
+
+
+def against_truth(settings: Settings) -> Found:
+    """Every demo target as the demo builds it: what its labels are worth, before and after selection."""
+    with session(settings) as ready:
+        arms.index(ready)
+        made = arms.made(ready, [as_target(t, (0,)) for t in TARGETS], {"mudg": {}}, trained=False)["mudg"]
+        store = ArtifactStore(ready.storage)
+        return {
+            target.name: _judged(store, oracle(ready, target), one.data)
+            for target, one in zip(TARGETS, made, strict=True)
+        }
+
+
+def _judged(store: ArtifactStore, truth: Oracle, data: Dataset) -> Found:
+    labelled = pq.read_table(store.file(data.labels, "labels.parquet"))
+    kept = _kept(store, data)
+    rows, labels = (kept.column(name).to_numpy() for name in ("row", "label"))
+    return {
+        "labelled": truth.precision(*(labelled.column(name).to_numpy() for name in ("row", "label"))),
+        "chosen": truth.precision(rows, labels),
+        "duplicate_rate": truth.duplicate_rate(rows, labels),
+        "images": len(rows),
+    }
+
+
+def _kept(store: ArtifactStore, data: Dataset) -> pa.Table:
+    table = pq.read_table(store.file(data.by_seed[0], PROVENANCE))
+    return table.filter(pa.array(table.column("outcome").to_numpy(zero_copy_only=False) == CHOSEN))
+
+
+def planted_hubs(settings: Settings) -> Found:
+    """Each target once more with a class that says what all the others are. By rank it cannot take more than
+    its share; `rank` and `cosine` are what it gets over an even share, less one."""
+    targets = [_with_hub(target) for target in TARGETS]
+    ways = {way: {"dataset": {"label": way}} for way in ("rank", "cosine")}
+    with session(settings) as ready:
+        arms.index(ready)
+        made = arms.made(ready, targets, ways, trained=False)
+        store = ArtifactStore(ready.storage)
+        found = {
+            target.name: {way: _excess(store, made[way][number].data) for way in ways}
+            for number, target in enumerate(targets)
+        }
+    return found | {"mean": {way: float(np.mean([one[way] for one in found.values()])) for way in ways}}
+
+
+def _with_hub(target: DemoTarget) -> Target:
+    classes = (*target.classes, PLANTED[target.name])
+    return Target(name=f"{target.name}-hub", classes=classes, template=target.template)
+
+
+def _excess(store: ArtifactStore, data: Dataset) -> float:
+    counts: Any = store.manifest(data.labels).facts["per_label"]
+    return float(counts[-1] * len(counts) / sum(counts) - 1)
+
+
+def selection_methods(settings: Settings, steps: int) -> Found:
+    """On `animals`: what each method chooses from the same labelled images, and the student it gives."""
+    target = TARGETS[0]
+    ways = {name: {"dataset": {"select": name}, "train": {"iterations": steps}} for name in METHODS}
+    with session(settings) as ready:
+        arms.index(ready)
+        made = arms.made(ready, [as_target(target, (0,))], ways, trained=True)
+        store = ArtifactStore(ready.storage)
+        shards = _shards(ready)
+        return {
+            name: _selected(store, shards, oracle(ready, target), one[0].data) | {"accuracy": one[0].accuracy}
+            for name, one in made.items()
+        }
+
+
+def _selected(store: ArtifactStore, shards: list[EmbeddingShard], truth: Oracle, data: Dataset) -> Found:
+    labelled = pq.read_table(store.file(data.labels, "labels.parquet"))
+    rows, labels = (labelled.column(name).to_numpy() for name in ("row", "label"))
+    kept = _kept(store, data)
+    own = kept.column("row").to_numpy(), kept.column("label").to_numpy()
+    return {
+        "images": kept.num_rows,
+        "precision": truth.precision(*own)["all"],
+        "duplicate_rate": truth.duplicate_rate(*own),
+        "coverage": coverage(gather_images(shards, rows), labels, np.isin(rows, own[0])),
+        "styles": truth.styles(*own),
+    }
+
+
+def absent_concepts(settings: Settings) -> Found:
+    """Every kind of the demo world, there and taken away, and names of things that it never had."""
+    from mudg_core.encode.models import load_clip
+
+    with session(settings) as ready:
+        arms.index(ready)
+        shards = _shards(ready)
+    world, clip = DemoWorld(seed=settings.corpus.seed), load_clip(settings.encode.model)
+    rows = np.concatenate([shard.rows for shard in shards])
+    kinds = np.array([world.truth(row).kind or "" for row in rows.tolist()])
+    names = [kind.name for kind in KINDS]
+    images, texts = (np.concatenate([getattr(s, side) for s in shards]) for side in ("images", "texts"))
+    sides = images.astype(np.float32), texts.astype(np.float32)
+    prompts = [clip.encode_texts([f"a photo of a {name}." for name in some]) for some in (names, STRANGERS)]
+    return asdict(absent_concept_auc(*sides, kinds, names, *prompts))
+
+
+def _shards(settings: Settings) -> list[EmbeddingShard]:
+    store = ArtifactStore(settings.storage)
+    return [EmbeddingShard.open(store.folder(ref)) for ref in current_version(store).embeddings]
