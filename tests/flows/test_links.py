@@ -26,7 +26,7 @@ from tests.support.places import Place
 
 pytestmark = pytest.mark.timeout(1200)  # a machine may be busy
 
-ROWS = 600
+ROWS = 400
 SPEC = "name: {name}\nclasses: [cat, car]\nseeds: [{seed}]\nsettings: {{dataset: {{per_class: 6}}}}\n"
 
 
@@ -78,7 +78,8 @@ def pool(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
             name: value for name, value in SMALL.items() if not name.startswith(("corpus.", "compute."))
         }
         chosen |= {"download.allow_networks": "[127.0.0.2/32]", "download.ports": f"[{web.port}]"}
-        chosen |= {"download.backoff_seconds": 0, "dataset.neighbors": 64}
+        chosen |= {"download.backoff_seconds": 0, "dataset.neighbors": 48}
+        chosen |= {"index.variant": "paired", "index.cells": 4, "index.iterations": 2}
         flags = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
         place = replace(servers, folder=folder, flags=flags)
         place.run("corpus", "add", "pool")

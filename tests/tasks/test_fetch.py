@@ -45,7 +45,7 @@ def work(tmp_path: Path) -> Work:
     download = {"command": fake_img2dataset.install(tmp_path), "backoff_seconds": 0}
     settings = Settings().replace({"storage": storage, "download": download})
     store = ArtifactStore(settings.storage)
-    checkpoints = store.checkpoints(Recipe(stage="dataset", algorithm=0))
+    checkpoints = store.checkpoints(Recipe(stage="dataset", algorithm=1))
     (tmp_path / "out").mkdir()
     return Work(store, settings, tmp_path / "out", checkpoints, {settings.encode.model: Eye()})  # type: ignore[dict-item]
 
