@@ -66,13 +66,15 @@ def _kmeans(points: Float32, weights: Float64, count: int, random: np.random.Gen
 
 
 def _start(points: Float32, weights: Float64, count: int, random: np.random.Generator) -> Int64:
-    """k-means++: each further point with a chance that grows with its squared distance from those before."""
+    """k-means++: each further point with a chance that grows with its squared distance from those before.
+
+    Where products cannot tell what is left from what was chosen, a point may come twice; `_none_empty` gives
+    the second of it another place.
+    """
     draws, chosen = random.random(count), np.empty(count, dtype=np.int64)
     distance = np.full(len(points), 2.0)
     for turn, draw in enumerate(draws):
         chances = np.cumsum(weights * distance)
-        if chances[-1] <= 0:  # what is left differs by less than a product can tell
-            chances = np.cumsum(np.isin(np.arange(len(points)), chosen[:turn], invert=True, kind="table"))
         place = np.searchsorted(chances, draw * chances[-1], side="right")
         chosen[turn] = min(int(place), len(points) - 1)
         away = 2 - 2 * (points @ points[chosen[turn]]).astype(np.float64)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mudg_core.dataset.select import IMAGES_AT_ONCE
 from mudg_core.index.codes import vector_bytes
 from mudg_core.plan.cost import FLOAT, HALF, Cost, product
 from mudg_core.plan.workload import Workload
@@ -67,14 +68,20 @@ def search(work: Workload) -> Cost:
 
 
 def label(work: Workload) -> Cost:
-    """Sorting the hits; no arithmetic to speak of."""
+    """Sorting the hits; exact ranks compare every query with every candidate too."""
     table = HIT_BYTES * work.hits
     labels = HIT_BYTES * work.candidates
-    return Cost("label", 0, SORT_PASSES * table, table, labels, 2 * table, labels)
+    exact = work.settings.dataset.ranks == "exact"
+    flop, moved = product(work.queries, work.candidates, work.dim) if exact else (0.0, 0.0)
+    read = table + (HALF * work.candidates * work.dim if exact else 0)
+    return Cost("label", flop, moved + SORT_PASSES * table, read, labels, 2 * table, labels)
 
 
 def select(work: Workload) -> Cost:
-    """k-means of each class's images; a class with no more images than clusters keeps them all."""
+    """k-means of each class's images; a class with no more images than clusters keeps them all.
+
+    Other methods need less. Features are read a few classes at a time.
+    """
     settings = work.settings.dataset
     clustered = settings.select == "cluster" and work.candidates > work.classes * settings.per_class
     flop, moved = product(work.candidates, settings.per_class, work.dim) if clustered else (0.0, 0.0)
@@ -85,7 +92,7 @@ def select(work: Workload) -> Cost:
         moved=KMEANS_ITERATIONS * moved + FLOAT * features,
         read=HALF * features + table,
         written=table,
-        memory=FLOAT * features + table,
+        memory=FLOAT * min(work.candidates, IMAGES_AT_ONCE) * work.dim + table,
         stored=table,
     )
 

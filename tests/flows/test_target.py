@@ -30,7 +30,7 @@ def test_own_classes_and_folder(folder: Path) -> None:
             DemoWorld(seed=5).portrait(kind, "mosaic", number).save(path)
     (folder / "spec.yaml").write_text(
         "name: cats-and-cars\nclasses: [cat, car]\nevaluation: images\nseeds: [0, 1]\n"
-        "settings: {dataset: {per_class: 3}}\n"
+        "settings: {dataset: {per_class: 3, ranks: exact, select: margin}}\n"
     )
     done = mudg("target", "run", "spec.yaml", "--json", *FLAGS, cwd=folder)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,22 @@ def test_every_way_to_select(world: World) -> None:
         firsts = plan.filter(pa.array(plan.column("turn").to_numpy() < plan.column("quota").to_numpy()))
         taken = np.bincount(firsts.column("label").to_numpy())[labels]
         assert (taken == (counts if method == "none" else np.minimum(counts, 4))).all()
+
+
+@pytest.mark.parametrize("method", ["cluster", "entropy"])
+def test_spans_that_travel_to_other_workers_give_the_same(
+    method: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, asked = world.select(method), []
+
+    def spread(function: Any, spans: Any, seconds: float) -> Any:
+        asked.extend(spans)
+        return [pickle.loads(pickle.dumps(function))(span) for span in spans]
+
+    monkeypatch.setattr("tasks.dataset.spread", spread)
+    monkeypatch.setattr("mudg_core.dataset.select.IMAGES_AT_ONCE", 20)
+    assert World(tmp_path / "elsewhere").select(method).equals(here)
+    assert len(asked) > 1
 
 
 def test_seeds_and_methods_have_artifacts_of_their_own(world: World) -> None:

@@ -36,6 +36,14 @@ def test_a_hub_by_cosine_and_not_by_rank() -> None:
     assert found.most_retrieved[-1] == Retrieved(row=50, queries=1, labels=1)
 
 
+def test_a_label_that_has_most_images_by_both_is_no_hub_of_cosines() -> None:
+    labels = np.array([0] * 9 + [1])
+    values = {"query": labels, "rank": np.arange(1, 11), "row": np.arange(10), "cosine": np.zeros(10, "f4")}
+    found = measure_hubness(pa.table({"label": labels, **values}), labels=3)
+    assert found.by_cosine == found.by_rank == (9, 1, 0)
+    assert found.cosine_hubs == ()
+
+
 def test_the_most_retrieved_come_first_and_are_few() -> None:
     for seed in range(10):
         random = np.random.default_rng(seed)

@@ -128,8 +128,9 @@ def test_another_label_changes_nothing(method: str) -> None:
 
 def test_chance_differs_between_labels() -> None:
     """Two labels of equally many images must not be shuffled alike."""
-    plan = plan_selection(labelled([0] * 30 + [1] * 30), by_row, rule("random"))
-    turns = plan.column("turn").to_pylist()
+    images = labelled([0] * 30 + [1] * 30)
+    images = images.set_column(0, "row", pa.array(np.arange(60)))
+    turns = plan_selection(images, by_row, rule("random")).column("turn").to_pylist()
     assert turns[:30] != turns[30:]
 
 

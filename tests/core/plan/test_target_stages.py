@@ -49,9 +49,18 @@ def test_select_clusters_only_what_is_more_than_asked_for() -> None:
     assert select(small(dataset={"select": "nearest"})).flop == 0
 
 
-def test_label_has_no_arithmetic() -> None:
+def test_select_reads_a_few_classes_at_a_time() -> None:
+    """1000 images fit at once; of the paper's 1,024,000 there are 2^14 at a time, beside their table."""
+    assert select(small()).memory == 1000 * (4 * 128 + 40)
+    assert select(paper()).memory == 2**14 * 4 * 768 + 1_024_000 * 40
+
+
+def test_label_has_no_arithmetic_unless_ranks_are_exact() -> None:
+    """Then 160 queries are compared with 1000 candidates, read in half precision."""
     made = label(paper())
     assert (made.flop, made.read) == (0, 16_000 * 64 * 40)
+    exact = label(small(dataset={"ranks": "exact"}))
+    assert (exact.flop, exact.read) == (2 * 160 * 1000 * 128, 160 * 64 * 40 + 2 * 1000 * 128)
 
 
 def test_fetch_embeds_the_papers_96_000_images() -> None:
