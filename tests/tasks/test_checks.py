@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,10 +62,15 @@ def run(stage: Stage, settings: Settings, store: ArtifactStore, **inputs: Any) -
     )
 
 
-def embedded(store: ArtifactStore, samples: list[ShardSample]) -> ArtifactRef:
-    clip = load_clip("demo:index")
-    located = [("file", sample) for sample in samples]
-    return made(store, "embedding-shard", lambda out: embed_shard(located, clip, 0, out))
+def embed(samples: list[ShardSample], out: Path) -> None:
+    embed_shard((("file", sample) for sample in samples), load_clip("demo:index"), 0, out)
+
+
+@pytest.fixture(scope="module")
+def five_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("five")
+    embed(of_the_world(KINDS), out)
+    return out
 
 
 def of_the_world(kinds: tuple[str, ...]) -> list[ShardSample]:
@@ -88,12 +94,12 @@ def exact(shard: EmbeddingShard) -> Callable[..., Hits]:
 
 @pytest.fixture
 def checked(
-    settings: Settings, store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, store: ArtifactStore, five_kinds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[TargetWarning]]:
-    """Warnings of classes in a corpus of five kinds, `few` of the candidates being labelled as each."""
+    """Warnings of classes in a corpus of five kinds; `labelled` says how many candidates each class got."""
 
     def check(classes: tuple[str, ...], labelled: list[int], **more: Any) -> list[TargetWarning]:
-        embedding = embedded(store, of_the_world(KINDS))
+        embedding = made(store, "embedding-shard", lambda out: copytree(five_kinds, out, dirs_exist_ok=True))
         shard = EmbeddingShard.open(store.folder(embedding))
         drawn = draw([shard], Counts(10, 10, 60, 60), 0)
         samples = made(store, "samples", drawn.write)
@@ -152,7 +158,7 @@ def test_leaks_are_found_among_candidates_only(settings: Settings, store: Artifa
     images = [("sketch", 0, data) for data in drawn[:6]]
     evaluation = made(store, "evaluation", lambda out: write_evaluation(images, out))
     planted = [ShardSample(str(n), "u", "c", data) for n, data in enumerate(drawn)]
-    embedding = embedded(store, planted)
+    embedding = made(store, "embedding-shard", lambda out: embed(planted, out))
     candidates = EmbeddingShard.open(store.folder(embedding)).metadata().slice(2, 10)
     found = made(store, "candidates", lambda out: pq.write_table(candidates, out / "images.parquet"))
     ref = run(checks.find_leaks, settings, store, found=found, evaluation=evaluation, embeddings=[embedding])

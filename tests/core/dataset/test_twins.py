@@ -55,7 +55,12 @@ def test_synonyms_with_different_images_are_twins_too() -> None:
 def test_a_prompt_that_is_near_to_everything_makes_no_twins() -> None:
     labels, images, hits = world(4)
     hub = normalised(labels.sum(axis=0, keepdims=True) + 0.5 * labels[:1])
-    everything = hits[:, ::4].reshape(1, -1)
+    everything = np.concatenate([hits[0, :13], hits[1:, :9].ravel()])[
+        None
+    ]  # images of all, most of the first
+    assert (
+        hub @ images[:40].mean(axis=0) > hub @ images[everything[0]].mean(axis=0) > hub @ images.mean(axis=0)
+    )
     assert found(np.concatenate([labels, hub]), images, np.concatenate([hits, everything])) == []
 
 
