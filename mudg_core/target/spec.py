@@ -8,19 +8,30 @@ is not a number and `../../x` is not a path.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
-from mudg_core.errors import InputError
-from mudg_core.settings import Area, Json, Seed
+from mudg_core.errors import InputError, SettingsError
+from mudg_core.settings import PROFILES, Area, Json, Seed, Settings
+from mudg_core.target.classes_from import class_names
+from mudg_core.target.names import MAX_CLASSES, MAX_NAME, NameCheck, check_classes, check_synonyms
+from mudg_core.target.text import decode_text, read_text
+from mudg_core.target.yaml_lines import Lines, compose, line_of
 
 MAX_BYTES = 4 << 20
-MAX_CLASSES = 10_000
-MAX_NAME = 200
-Lines = dict[tuple[str | int, ...], int]
+CLASSES_FROM = "classes_from"
+# Fields that stand for a setting, by the paper's letters: n_neighbors, m, k1, N.
+SHORTHANDS = {
+    "neighbors": ("dataset", "neighbors"),
+    "augmentations": ("augment", "count"),
+    "per_class": ("dataset", "per_class"),
+    "iterations": ("train", "iterations"),
+}
+PROFILED = ("augment", "dataset", "train")
 
 
 class Target(Area):
@@ -29,18 +40,33 @@ class Target(Area):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="used in run names and paths")
     description: str = Field("", max_length=1000)
     classes: tuple[str, ...] = Field(min_length=2, max_length=MAX_CLASSES)
+    synonyms: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="other names by class; they only add queries"
+    )
     template: str = Field("a photo of a {}.", max_length=MAX_NAME)
     evaluation: str | None = Field(
         None,
         description="demo:TARGET, or a folder DOMAIN/CLASS/*.jpg whose class folders are named as `classes`",
     )
     seeds: tuple[Seed, ...] = Field((0,), min_length=1, max_length=32)
+    profile: Literal["mudg", "paper", "author-code"] | None = Field(
+        None, description="whose values to augment, select and train by; the index is what it is"
+    )
+    neighbors: int | None = Field(None, description="dataset.neighbors")
+    augmentations: int | None = Field(None, description="augment.count, m")
+    per_class: int | None = Field(None, description="dataset.per_class, k1")
+    iterations: int | None = Field(None, description="train.iterations, N")
     settings: Json = Field(default_factory=dict, description="settings that hold for this target alone")
 
     @field_validator("classes", mode="after")
     @classmethod
     def _clean_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name.strip() for name in names)
+
+    @field_validator("synonyms", mode="after")
+    @classmethod
+    def _clean_synonyms(cls, synonyms: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(other.strip() for other in others) for name, others in synonyms.items()}
 
     @field_validator("template")
     @classmethod
@@ -50,10 +76,36 @@ class Target(Area):
         return template
 
     @model_validator(mode="after")
-    def _distinct_seeds(self) -> Target:
+    def _fits_together(self) -> Target:
         if len(set(self.seeds)) != len(self.seeds):
-            raise ValueError("seeds are repeated")
+            raise _fault("seeds are repeated", "seeds")
+        if unknown := self.synonyms.keys() - set(self.classes):
+            raise _fault(f"synonyms of {min(unknown)!r}, which is no class", "synonyms")
+        for field, (area, name) in SHORTHANDS.items():
+            values = self.settings.get(area)
+            if getattr(self, field) is not None and isinstance(values, Mapping) and name in values:
+                what = f"`{field}` and settings.{area}.{name} are the same thing: give one of them"
+                raise _fault(what, "settings", area, name)
         return self
+
+    def overrides(self, settings: Settings) -> Json:
+        """What this target changes in the settings of a run.
+
+        Its profile speaks first, and only where the run has left what the run's own profile says: a value
+        that a user has set stays. The target's own settings win over both.
+        """
+        changes = _profile_changes(settings, self.profile) if self.profile else {}
+        for field, (area, name) in SHORTHANDS.items():
+            if (value := getattr(self, field)) is not None:
+                changes.setdefault(area, {})[name] = value
+        for area, values in self.settings.items():
+            both = isinstance(values, Mapping) and area in changes
+            changes[area] = {**changes[area], **values} if both else values
+        return changes
+
+    def names(self, label: int) -> tuple[str, ...]:
+        """Everything a class is called, its own name first."""
+        return self.classes[label], *self.synonyms.get(self.classes[label], ())
 
     def prompts(self) -> list[str]:
         """The plain prompt of each class."""
@@ -65,6 +117,24 @@ class Target(Area):
         return plain if descriptor is None else f"{plain.removesuffix('.')}, {descriptor}."
 
 
+FIELDS = (*Target.model_fields, CLASSES_FROM)
+
+
+def _profile_changes(settings: Settings, profile: str) -> Json:
+    was, will = (Settings.model_validate(PROFILES[name]) for name in (settings.profile, profile))
+    changes: Json = {}
+    for area in PROFILED:
+        now, before, after = (getattr(tree, area).model_dump() for tree in (settings, was, will))
+        if found := {key: after[key] for key in after if now[key] == before[key] != after[key]}:
+            changes[area] = found
+    return changes
+
+
+def _fault(what: str, *location: str) -> PydanticCustomError:
+    """A complaint about several fields that names one of them, so that it gets its line."""
+    return PydanticCustomError("target", "{what}", {"what": what, "at": location})
+
+
 def slug(name: str, number: int) -> str:
     """A folder name for a class, safe whatever the class is called; the number keeps two classes apart."""
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
@@ -73,155 +143,64 @@ def slug(name: str, number: int) -> str:
 
 def load_target(path: str | Path) -> Target:
     """The target in a YAML file, or an InputError with the line at fault."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(what=f"the target spec is larger than {MAX_BYTES >> 20} MiB", where=str(path))
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            what=f"the target spec cannot be read: {error.strerror}",
-            where=str(path),
-            fix="see `mudg target run --help` for an example",
-        ) from error
-    return parse_target(data, where=str(path))
+    text = read_text(path, "target spec", MAX_BYTES, "see `mudg target run --help` for an example")
+    return _target(text, where=str(path))
 
 
 def parse_target(data: bytes, where: str = "target spec") -> Target:
     """The target in the bytes of a YAML document."""
-    text = _decode(data, where)
-    tree, lines = _compose(text, where)
-    names = tree.get("classes")
-    if isinstance(names, list):
-        _check_names(names, lines, where)
+    return _target(decode_text(data, where), where)
+
+
+def _target(text: str, where: str) -> Target:
+    tree, lines = compose(text, where, as_text=("classes", "synonyms"))
+    tree = _with_names(tree, lines, where)
     try:
-        return Target.model_validate(tree)
+        target = Target.model_validate(tree)
     except ValidationError as error:
-        first = error.errors()[0]
-        location = tuple(first["loc"])
+        first: Any = error.errors()[0]
+        at = first.get("ctx", {}).get("at")
+        location = tuple(first["loc"]) if at is None else at
         field = ".".join(str(part) for part in location) or "spec"
         reason = "no such field" if first["type"] == "extra_forbidden" else first["msg"]
         raise InputError(
             what=f"{field}: {reason}",
-            where=f"{where}:{_line(lines, location)}",
-            fix=f"fields: {', '.join(Target.model_fields)}",
+            where=f"{where}:{line_of(lines, location)}",
+            fix=f"fields: {', '.join(FIELDS)}",
         ) from error
+    _try_settings(target, lines, where)
+    return target
 
 
-def _decode(data: bytes, where: str) -> str:
-    """UTF-8 text with a BOM removed and CRLF read as line ends."""
+def _try_settings(target: Target, lines: Lines, where: str) -> None:
+    """Settings are tried where they are read, as they would otherwise be refused in the middle of a run."""
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            what=f"byte 0x{data[error.start]:02x} is not UTF-8",
-            where=f"{where}:{number}",
-            fix="save the file as UTF-8",
-        ) from error
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for number, line in enumerate(text.split("\n"), 1):
-        bad = next((char for char in line if (ord(char) < 32 and char != "\t") or ord(char) == 127), None)
-        if bad is not None:
-            name = "NUL" if bad == "\0" else f"control character 0x{ord(bad):02x}"
-            raise InputError(what=f"the line holds a {name}", where=f"{where}:{number}", fix="remove it")
-    return text
+        Settings().replace(target.overrides(Settings()))
+    except SettingsError as error:
+        cause = error.__cause__
+        path = tuple(cause.errors()[0]["loc"]) if isinstance(cause, ValidationError) else ()
+        field = next((name for name, own in SHORTHANDS.items() if own == path), "")
+        location = (field,) if field and getattr(target, field) is not None else ("settings", *path)
+        place = f"{where}:{line_of(lines, location)}"
+        raise InputError(what=error.what, where=place, fix=error.fix) from error
 
 
-class _NoAliases(yaml.SafeLoader):
-    """Nine lines of nested aliases stand for a billion values, and an alias to itself for an endless one."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not used", mark)
-        return super().compose_node(parent, index)
-
-
-def _compose(text: str, where: str) -> tuple[Json, Lines]:
-    try:
-        root = yaml.compose(text, Loader=_NoAliases)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InputError(what=f"not YAML: {error.problem}", where=f"{where}:{line}") from error
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise InputError(what=f"not YAML: {error.reason}", where=f"{where}:{line}") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(what=f"not YAML: {error}", where=where) from error
-    if not isinstance(root, yaml.MappingNode):
-        raise InputError(
-            what="the target spec is empty or not a mapping",
-            where=f"{where}:1",
-            fix="start it with `name:` and `classes:`",
-        )
-    lines: Lines = {}
-    tree: Json = _plain(root, (), lines, where)
-    return tree, lines
-
-
-def _plain(node: yaml.Node, location: tuple[str | int, ...], lines: Lines, where: str) -> Any:
-    """Node to value, noting the line of each; everything below `classes` stays the text that was written."""
-    lines[location] = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        values: dict[str, Any] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise InputError(what="a field name is not text", where=f"{where}:{key.start_mark.line + 1}")
-            if key.value in values:
-                raise InputError(
-                    what=f"{key.value!r} is given twice", where=f"{where}:{key.start_mark.line + 1}"
-                )
-            values[key.value] = _plain(value, (*location, key.value), lines, where)
-        return values
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*location, i), lines, where) for i, item in enumerate(node.value)]
-    if location[:1] == ("classes",):
-        return node.value
-    constructor = yaml.SafeLoader("")
-    try:
-        return constructor.construct_object(node)
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(what=f"not a value: {error}", where=f"{where}:{lines[location]}") from error
-
-
-def _check_names(names: list[Any], lines: Lines, where: str) -> None:
-    if len(names) > MAX_CLASSES:
-        at = _line(lines, ("classes", MAX_CLASSES))
-        raise InputError(
-            what=f"{len(names)} classes, {MAX_CLASSES} at most", where=f"{where}:{at}", fix="split the target"
-        )
-    seen: dict[str, int] = {}
-    for number, name in enumerate(names):
-        line = _line(lines, ("classes", number))
-        if problem := _name_problem(name, seen):
-            raise InputError(
-                what=problem, where=f"{where}:{line}", fix="give each class one distinct, readable name"
-            )
-        seen[_same(name)] = line
-
-
-def _name_problem(name: Any, seen: dict[str, int]) -> str:
-    if not isinstance(name, str):
-        return "a class name is a mapping or a list"
-    if not name.strip():
-        return "a class name is empty"
-    if len(name) > MAX_NAME:
-        return f"a class name has {len(name)} characters, {MAX_NAME} at most"
-    if not name.isprintable():
-        return "a class name holds a character that cannot be shown"
-    if (line := seen.get(_same(name))) is not None:
-        return f"class {name.strip()!r} is there already, on line {line}"
-    return ""
-
-
-def _same(name: str) -> str:
-    """What two names share that differ only by case or space."""
-    return " ".join(name.casefold().split())
-
-
-def _line(lines: Lines, location: tuple[Any, ...]) -> int:
-    """Line of the closest thing that has one."""
-    while location and location not in lines:
-        location = location[:-1]
-    return lines.get(location, 1)
+def _with_names(tree: Json, lines: Lines, where: str) -> Json:
+    """The document with its classes read from where they are, and every name in it looked at."""
+    tree, check, names = dict(tree), NameCheck(), tree.get("classes")
+    if CLASSES_FROM in tree:
+        here = f"{where}:{line_of(lines, (CLASSES_FROM,))}"
+        source = tree.pop(CLASSES_FROM)
+        if "classes" in tree or not isinstance(source, str) or not source.strip():
+            what = "classes_from is the path of a file or folder, and stands in for `classes`"
+            raise InputError(what=what, where=here, fix="give one of the two")
+        names = tree["classes"] = check_classes(class_names(source), check)
+        if len(names) < 2:
+            what = f"classes_from: {len(names)} classes found, 2 at least"
+            raise InputError(what=what, where=source, fix="see docs/target.md for what is read")
+    elif isinstance(names, list):
+        places = (f"{where}:{line_of(lines, ('classes', number))}" for number in range(len(names)))
+        check_classes(zip(names, places, strict=False), check)
+    if "synonyms" in tree and isinstance(names, list):
+        tree |= check_synonyms(tree["synonyms"], names, lines, where, check)
+    return tree

@@ -9,7 +9,18 @@ import pytest
 from pydantic import ValidationError
 
 from mudg_core.errors import InputError
-from mudg_core.target.spec import MAX_BYTES, MAX_CLASSES, MAX_NAME, Target, load_target, parse_target, slug
+from mudg_core.settings import Settings, load_settings
+from mudg_core.target.names import MAX_SYNONYMS
+from mudg_core.target.spec import (
+    MAX_BYTES,
+    MAX_CLASSES,
+    MAX_NAME,
+    SHORTHANDS,
+    Target,
+    load_target,
+    parse_target,
+    slug,
+)
 
 GOOD = b"name: pets\nclasses:\n  - cat\n  - dog\n"
 
@@ -71,13 +82,34 @@ def test_a_good_spec() -> None:
         (b"name: pets\nclasses: [cat, dog]\ntemplate: '{} {0}'\n", 3, "exactly one {}"),
         (b"name: pets\nclasses: [cat, dog]\nseeds: [1, -2]\n", 3, "seeds.1"),
         (b"name: pets\nclasses: [cat, dog]\nseeds: []\n", 3, "seeds"),
-        (b"name: pets\nclasses: [cat, dog]\nseeds: [1, 1]\n", 1, "repeated"),
+        (b"name: pets\nclasses: [cat, dog]\nseeds: [1, 1]\n", 3, "repeated"),
         (b"name: pets\nclasses: [cat, dog\nseeds: [1]\n", 3, "not YAML"),
         (b"name: pets\n\tclasses: [cat, dog]\n", 2, "not YAML"),
         (b"name: pets\nclasses: [cat, dog]\n[a]: b\n", 3, "not text"),
         (b"name: pets\nclasses: [cat, dog]\ndescription: !!python/name:os.system ''\n", 3, "not a value"),
         (b"name: pets\nclasses: [cat, dog]\ndescription: !!int x\n", 3, "not a value"),
         (b"name: pets\nclasses: [cat, dog]\nsettings: &a [*a]\n", 3, "alias"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms: [kitty]\n", 3, "synonyms"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms: {cat: kitty}\n", 3, "a list of names"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms:\n  cat: [kitty]\n  hen:\n  - x\n", 5, "is no class"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms:\n  cat: [a]\n  CAT: [b]\n", 5, "there already"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms:\n  cat:\n  - kitty\n  - Dog\n", 6, "on line 2"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms:\n  cat: [x]\n  dog:\n  - ' X'\n", 6, "on line 4"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms:\n  cat:\n  - ''\n", 5, "empty"),
+        (b"name: pets\nclasses: [cat, dog]\nsynonyms:\n  cat:\n  - [x]\n", 5, "mapping or a list"),
+        (b"name: pets\nclasses: [cat, dog]\nprofile: mine\n", 3, "profile"),
+        (b"name: pets\nclasses: [cat, dog]\nneighbors: 0\n", 3, "dataset.neighbors"),
+        (b"name: pets\nclasses: [cat, dog]\niterations: many\n", 3, "iterations"),
+        (
+            b"name: pets\nclasses: [cat, dog]\nper_class: 3\nsettings:\n  dataset:\n    per_class: 4\n",
+            6,
+            "`per_class` and settings.dataset.per_class",
+        ),
+        (b"name: pets\nclasses: [cat, dog]\nsettings:\n  train:\n    blocks: 0\n", 5, "train.blocks"),
+        (b"name: pets\nclasses: [cat, dog]\nsettings:\n  trian: {}\n", 4, "trian: no such setting"),
+        (b"name: pets\nclasses: [cat, dog]\nsettings:\n  profile: paper\n", 3, "profile cannot"),
+        (b"name: pets\nclasses: [cat, dog]\nclasses_from: list.txt\n", 3, "stands in for"),
+        (b"name: pets\nclasses_from: [list.txt]\n", 2, "path of a file"),
     ],
 )
 def test_f57_every_mistake_has_its_line(data: bytes, line: int, words: str) -> None:
@@ -193,3 +225,69 @@ def test_files(tmp_path: Path) -> None:
     file.write_bytes(GOOD + b"#" * MAX_BYTES)
     with pytest.raises(InputError, match="larger than 4 MiB"):
         load_target(file)
+
+
+def test_synonyms_are_names_and_belong_to_a_class() -> None:
+    spec = GOOD + b"synonyms:\n  CAT: [no, ' kitty ', 007]\n"
+    target = parse_target(spec)
+    assert target.synonyms == {"cat": ("no", "kitty", "007")}
+    assert target.names(0) == ("cat", "no", "kitty", "007") and target.names(1) == ("dog",)
+    assert target.prompts() == parse_target(GOOD).prompts()
+    assert Target.model_validate(target.model_dump(mode="json")) == target
+    with pytest.raises(ValidationError, match="is no class"):
+        Target(name="pets", classes=("cat", "dog"), synonyms={"hen": ("x",)})
+
+
+def test_a_class_has_so_many_synonyms_and_no_more() -> None:
+    names = ", ".join(f"s{number}" for number in range(MAX_SYNONYMS))
+    assert len(parse_target(GOOD + f"synonyms: {{cat: [{names}]}}\n".encode()).names(0)) == MAX_SYNONYMS + 1
+    error = complaint(GOOD + f"synonyms:\n  cat: [{names},\n    more]\n".encode())
+    assert error.where == "pets.yaml:7" and str(MAX_SYNONYMS) in error.what
+
+
+def test_shorthands_and_settings_change_what_they_name() -> None:
+    target = parse_target(
+        GOOD + b"neighbors: 5\naugmentations: 6\nper_class: 7\niterations: 8\n"
+        b"settings: {train: {batch_size: 9}, index: {probes: 3}}\n"
+    )
+    changed = Settings().replace(target.overrides(Settings()))
+    assert [getattr(getattr(changed, area), name) for area, name in SHORTHANDS.values()] == [5, 6, 7, 8]
+    assert (changed.train.batch_size, changed.index.probes) == (9, 3)
+    assert parse_target(GOOD).overrides(Settings()) == {}
+
+
+def test_a_profile_of_a_target_goes_below_what_the_user_has_set() -> None:
+    target = parse_target(GOOD + b"profile: author-code\nsettings: {dataset: {filter_reference: query}}\n")
+    settings = load_settings(overrides={"train": {"augmentation_limit": 5}}, environ={})
+    changed = settings.replace(target.overrides(settings))
+    assert (changed.dataset.label, changed.train.teacher_temperature) == ("borda", 10.0)
+    assert changed.train.augmentation_limit == 5  # the user's
+    assert changed.dataset.filter_reference == "query"  # the target's own
+    assert (changed.index, changed.profile) == (settings.index, "mudg")
+
+
+def test_a_profile_of_a_target_can_undo_that_of_the_run() -> None:
+    settings = load_settings(overrides={"profile": "author-code"}, environ={})
+    target = parse_target(GOOD + b"profile: paper\n")
+    changed = settings.replace(target.overrides(settings))
+    paper = load_settings(overrides={"profile": "paper"}, environ={})
+    assert (changed.augment, changed.dataset, changed.train) == (paper.augment, paper.dataset, paper.train)
+    same = parse_target(GOOD + b"profile: author-code\n")
+    assert same.overrides(settings) == {}
+
+
+def test_classes_from_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("cat\n\nred fox\n")
+    spec = f"name: pets\nclasses_from: {file}\nsynonyms: {{red fox: [vixen]}}\n".encode()
+    assert parse_target(spec) == Target(
+        name="pets", classes=("cat", "red fox"), synonyms={"red fox": ("vixen",)}
+    )
+    file.write_text("cat\ndog\nCat\n")
+    error = complaint(spec)
+    assert error.where == f"{file}:3" and "on line 1" in error.what
+    file.write_text("cat\n")
+    assert "1 classes found" in complaint(spec).what
+    file.write_text("red fox\nvixen\n")
+    error = complaint(spec)
+    assert error.where == "pets.yaml:3" and f"in {file}:2" in error.what

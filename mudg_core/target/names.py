@@ -1,0 +1,103 @@
+"""Class names and synonyms: each readable, and none that two classes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mudg_core.errors import InputError
+from mudg_core.settings import Json
+from mudg_core.target.yaml_lines import Lines, Location, line_of
+
+MAX_CLASSES = 10_000
+MAX_NAME = 200
+MAX_SYNONYMS = 32
+ONE_NAME = "give each class one distinct, readable name"
+
+
+class NameCheck:
+    """Takes names one after the other and refuses the first that cannot be used, naming its place."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, str] = {}
+
+    def take(self, name: Any, where: str, fix: str = ONE_NAME) -> None:
+        if problem := self._problem(name, where):
+            raise InputError(what=problem, where=where, fix=fix)
+        self.seen[same(name)] = where
+
+    def _problem(self, name: Any, where: str) -> str:
+        if not isinstance(name, str):
+            return "a class name is a mapping or a list"
+        if not name.strip():
+            return "a class name is empty"
+        if len(name) > MAX_NAME:
+            return f"a class name has {len(name)} characters, {MAX_NAME} at most"
+        if not name.isprintable():
+            return "a class name holds a character that cannot be shown"
+        if (before := self.seen.get(same(name))) is not None:
+            return f"{name.strip()!r} is there already{_told(before, where)}"
+        return ""
+
+
+def _told(before: str, where: str) -> str:
+    """Where the first of two is: a line of the same file, or another place."""
+    file, _, line = before.rpartition(":")
+    if file == where.rpartition(":")[0]:
+        return f", on line {line}"
+    return f", in {before}" if before != where else ""
+
+
+def check_classes(names: Iterable[tuple[Any, str]], check: NameCheck) -> list[str]:
+    """The names of (name, place) pairs, each looked at."""
+    kept = []
+    for number, (name, where) in enumerate(names):
+        if number == MAX_CLASSES:
+            raise InputError(
+                what=f"more than {MAX_CLASSES} classes",
+                where=where,
+                fix="split the target",
+            )
+        check.take(name, where)
+        kept.append(name)
+    return kept
+
+
+def check_synonyms(tree: Any, classes: list[str], lines: Lines, where: str, check: NameCheck) -> Json:
+    """Synonyms by the class they belong to, spelt as it is; what is not a mapping is left to the model."""
+    if not isinstance(tree, dict):
+        return {"synonyms": tree}
+    known = {same(name): name.strip() for name in classes}
+    kept: dict[str, list[Any]] = {}
+    for name, others in tree.items():
+        at: Location = ("synonyms", name)
+        owner = known.get(same(name))
+        if owner is None or owner in kept:
+            raise InputError(
+                what=f"synonyms of {name[:80]!r}, which is "
+                + ("no class" if owner is None else "there already"),
+                where=f"{where}:{line_of(lines, at)}",
+                fix="write `synonyms: {class: [other name]}` with classes of this target",
+            )
+        kept[owner] = _checked(others, at, lines, where, check)
+    return {"synonyms": kept}
+
+
+def _checked(others: Any, at: Location, lines: Lines, where: str, check: NameCheck) -> list[Any]:
+    here = f"{where}:{line_of(lines, at)}"
+    if not isinstance(others, list):
+        raise InputError(what="synonyms are a list of names", where=here, fix="write [one, another]")
+    if len(others) > MAX_SYNONYMS:
+        raise InputError(
+            what=f"{len(others)} synonyms of one class, {MAX_SYNONYMS} at most",
+            where=f"{where}:{line_of(lines, (*at, MAX_SYNONYMS))}",
+        )
+    for number, other in enumerate(others):
+        line = line_of(lines, (*at, number))
+        check.take(other, f"{where}:{line}", "a synonym belongs to one class and is none of the classes")
+    return others
+
+
+def same(name: str) -> str:
+    """What two names share that differ only by case or space."""
+    return " ".join(name.casefold().split())
