@@ -15,7 +15,7 @@ from mudg_core.index.opened import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
-from mudg_core.target.descriptors import pool_digest, read_pool
+from mudg_core.target.methods import wording
 from mudg_core.target.spec import Target
 from tasks.checks import check_classes, find_leaks
 from tasks.dataset import label, label_needs, retrieve, select, select_needs
@@ -86,7 +86,7 @@ class ClassifierBuild:
 )
 def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     """target → queries → candidates → labels → picks → dataset → model → scores → report"""
-    settings = settings.replace(target.settings, where=f"settings of target {target.name}")
+    settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     settings = settings.replace({"evaluate": {"source": target.evaluation}})
     run = Run(settings, part=target.name)
     version = current_version(run.store)
@@ -119,9 +119,8 @@ def start(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactR
 def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactRef | None) -> Dataset:
     """Queries to training sets; the seeds of a target run side by side. Candidates that are evaluation images
     are left out: learning them by heart would look like a good model."""
-    embeddings, file = version.embeddings, run.settings.augment.descriptors
-    pool = {"pool": list(read_pool(file)) if file else [], "pool_digest": pool_digest(file)}
-    queries = augment(run, classes=list(target.classes), template=target.template, **pool)
+    embeddings = version.embeddings
+    queries = augment(run, **wording(run.settings.augment, target))
     found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings)
     known = {"found": found, "embeddings": embeddings}
     leaked = find_leaks(run, **known, evaluation=evaluation) if evaluation else None

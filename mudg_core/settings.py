@@ -179,13 +179,20 @@ class IndexSettings(Area):
 
 
 class AugmentSettings(Area):
-    """Adaptive label augmentation (Eq. 4)."""
+    """How class names become queries: adaptive label augmentation (Eq. 4), or what it is compared with."""
 
-    method: Literal["adaptive", "random", "none"] = "adaptive"
+    method: Literal[
+        "adaptive", "random", "waffle-words", "waffle-characters", "templates", "per-class", "cupl", "none"
+    ] = Field("adaptive", description="how classes are said; docs/target.md explains each")
     count: int = Field(16, ge=1, le=1024, description="m, the augmentations kept")
     label_clusters: int = Field(16, ge=1, le=4096, description="k2")
     descriptors: str | None = Field(
-        None, description="JSON or text file of phrases; empty: the built-in pool"
+        None,
+        description="JSON class -> phrases (as per-class needs), or text; empty: the built-in pool",
+    )
+    prompts: str | None = Field(None, description="JSON class -> whole prompts, for the method cupl")
+    pool: int | None = Field(
+        None, ge=1, le=100_000, description="descriptors of the pool that are looked at; empty: all"
     )
     seed: Seed = 0
 

@@ -7,14 +7,13 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mudg_core.dataset import candidates
 from mudg_core.dataset.exact import ExactLabels, label_exactly, relabelled
 from mudg_core.dataset.hubness import HUBNESS, measure_hubness
 from mudg_core.dataset.label import pseudo_label
-from mudg_core.dataset.leaks import LEAKS
+from mudg_core.dataset.leaks import LEAKS, without_rows
 from mudg_core.dataset.orders import UNCERTAIN, Rule
 from mudg_core.dataset.select import Planned, Span, joined, label_spans, plan_span
 from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
@@ -24,6 +23,7 @@ from mudg_core.index.vectors import Float32, Int64
 from mudg_core.index.version import load_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
+from mudg_core.target.queries import read_queries
 from tasks.cluster import spread
 from tasks.coarse import open_shards
 from tasks.policy import Inputs, Work, stage
@@ -40,8 +40,8 @@ def retrieve(work: Work, *, queries: ArtifactRef, index: ArtifactRef, embeddings
     check_model(work.store, version, weights_digest(work.settings.encode.model))
     features = np.load(work.store.file(queries, "queries.npy"), allow_pickle=False)
     found = search_parts(work, version, features, work.settings.dataset.neighbors)
-    per_label = _int(work.store.manifest(queries).facts["per_label"])
-    hits = candidates.flatten(found, per_label)
+    asked = read_queries(work.store.folder(queries))
+    hits = candidates.flatten(found, np.array(asked.labels, dtype=np.int64))
     rows = np.unique(hits.column("row").to_numpy())
     metadata = gather_metadata(open_shards(work, embeddings), rows)
     merged = candidates.merge_duplicates(hits, metadata)
@@ -77,8 +77,8 @@ def label(
     `label_needs`) take queries and embeddings too."""
     hits = pq.read_table(work.store.file(found, "hits.parquet"))
     if leaked is not None:
-        rows = pq.read_table(work.store.file(leaked, LEAKS), columns=["row"]).column(0)
-        hits = hits.filter(pc.invert(pc.is_in(hits.column("row"), rows.combine_chunks())))
+        rows = pq.read_table(work.store.file(leaked, LEAKS), columns=["row"]).column(0).to_numpy()
+        hits = without_rows(hits, rows)
     settings, facts = work.settings.dataset, {}
     labelled = pseudo_label(hits, settings.label, settings.neighbors, work.settings.augment.seed)
     if queries is not None and embeddings is not None:

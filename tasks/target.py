@@ -1,42 +1,57 @@
-"""Class names to queries, and the images a target is evaluated on."""
+"""Class names to queries, the images a target is evaluated on, and what prompts alone are worth."""
 
 from __future__ import annotations
 
-from mudg_core.evaluate.images import Source, write_evaluation
-from mudg_core.storage import Facts
-from mudg_core.target import descriptors
-from mudg_core.target.augment import Scored, random_choice, score
-from mudg_core.target.queries import Queries
+import json
+
+import numpy as np
+
+from mudg_core.evaluate.images import EvaluationSet, Source, write_evaluation
+from mudg_core.report.charts import prompt_study
+from mudg_core.settings import AugmentSettings
+from mudg_core.storage import ArtifactRef, Facts
+from mudg_core.target.methods import FILES, METHODS, augmentations, chosen_pool, of_descriptors
+from mudg_core.target.queries import Queries, read_queries, read_ranked, write_queries
 from mudg_core.target.spec import Target
 from tasks.policy import Work, stage
 
+AUGMENT = ("augment.count", "augment.label_clusters", "augment.pool", "augment.seed")
 
-@stage(
-    "queries",
-    settings=("augment.method", "augment.count", "augment.label_clusters", "augment.seed"),
-    weights=("encode.model",),
-)
-def augment(work: Work, *, classes: list[str], template: str, pool: list[str], pool_digest: str) -> Facts:
-    """The descriptors that suit a target, and the features of its queries, label by label.
 
-    `pool` lists the phrases of the user's own file; empty stands for the built-in pool.
+@stage("queries", algorithm=2, settings=("augment.method", *AUGMENT), weights=("encode.model",))
+def augment(
+    work: Work,
+    *,
+    classes: list[str],
+    template: str,
+    synonyms: dict[str, list[str]],
+    pool: list[str],
+    pool_digest: str,
+    by_class: list[list[str]],
+) -> Facts:
+    """How the classes of a target are said, and the features of its queries, label by label.
+
+    `pool` lists the phrases of the user's own file; empty stands for the built-in pool. `by_class` has what
+    the user's file says about each class, for the methods that need it.
     """
     settings = work.settings.augment
     clip = work.clip(work.settings.encode.model)
-    target = Target(name="target", classes=tuple(classes), template=template)
-    phrases = pool or descriptors.built_in()
-    scored: list[Scored] = []
-    chosen: list[str | None] = [None]
-    if settings.method == "random":
-        chosen = list(random_choice(phrases, settings.count, settings.seed))
-    elif settings.method == "adaptive":
-        clusters = {"label_clusters": settings.label_clusters, "seed": settings.seed}
-        scored, _ = score(target, phrases, clip.encode_texts, **clusters)
-        chosen = [item.descriptor for item in scored[: settings.count]]
-    queries = Queries(target, tuple(chosen))
-    queries.write(work.scratch, scored, clip.encode_texts)
-    count = len(chosen) * len(classes)
-    return Facts({"queries": count, "pool": len(phrases), "per_label": len(chosen), "dim": clip.dim})
+    target = Target.model_validate(
+        {"name": "target", "classes": classes, "template": template, "synonyms": synonyms}
+    )
+    made = augmentations(target, settings, clip.encode_texts, pool, by_class)
+    queries = Queries.of(target, made)
+    write_queries(queries, made, work.scratch, clip.encode_texts)
+    return Facts(
+        {
+            "method": made.method,
+            "queries": len(queries.texts),
+            "per_label": np.bincount(queries.labels, minlength=len(classes)).tolist(),
+            "augmentations": len(queries.matrix),
+            "pool": len(made.scored),
+            "dim": clip.dim,
+        }
+    )
 
 
 @stage("evaluation", settings=("evaluate.demo_images_per_class",))
@@ -49,3 +64,41 @@ def collect_evaluation(work: Work, *, classes: list[str], fingerprint: str) -> F
     images = Source(settings.source or "", classes, settings.demo_images_per_class)
     counts = write_evaluation(images.read(), work.scratch)
     return Facts({"images": sum(counts.values()), "domains": counts})
+
+
+@stage("prompts", settings=(*AUGMENT, "evaluate.batch_size"), weights=("train.model",), gpu=True)
+def study_prompts(
+    work: Work,
+    *,
+    queries: ArtifactRef,
+    evaluation: ArtifactRef,
+    pool: list[str],
+    by_class: dict[str, list[list[str]]],
+) -> Facts:
+    """Zero-shot accuracy of the student by the way classes are said. `queries` are those of `adaptive`.
+
+    `by_class` has what the user's files say about each class, by the method that says it.
+    """
+    from mudg_core.evaluate.classifier import image_features  # here, as it imports torch
+    from mudg_core.evaluate.prompts import Examiner, study
+
+    settings, clip = work.settings, work.clip(work.settings.train.model)
+    folder = work.store.folder(queries)
+    target, ranked = read_queries(folder).target, read_ranked(folder)
+    images = EvaluationSet.open(work.store.folder(evaluation))
+    features = image_features(clip, images, settings.evaluate.batch_size)
+    examiner = Examiner(target, features, images.labels, clip.encode_texts)
+
+    def by_method(method: str) -> AugmentSettings:
+        return settings.replace({"augment": {"method": method}}).augment
+
+    best = of_descriptors(target, "adaptive", ranked[: settings.augment.count])
+    others = [
+        augmentations(target, by_method(method), clip.encode_texts, pool, by_class.get(method, []))
+        for method in METHODS
+        if method != "adaptive" and (method not in FILES or method in by_class)
+    ]
+    found = study(examiner, [best, *others], ranked, chosen_pool(settings.augment, pool), settings.augment)
+    (work.scratch / "prompts.json").write_text(json.dumps(found.to_json(), indent=1))
+    (work.scratch / "prompts.svg").write_text(prompt_study(found))
+    return Facts({item.method: item.mean for item in found.methods})

@@ -29,8 +29,11 @@ class Funnel:
     unique_images: int
 
 
-def flatten(hits: Hits, queries_per_label: int) -> pa.Table:
-    """One line a hit: query, label, rank (1 is best), row, cosine. Missing results (id -1) are dropped."""
+def flatten(hits: Hits, labels: Int64) -> pa.Table:
+    """One line a hit: query, label, rank (1 is best), row, cosine. Missing results (id -1) are dropped.
+
+    `labels` has the label of each query.
+    """
     queries, neighbors = hits.rows.shape
     query = np.repeat(np.arange(queries, dtype=np.int64), neighbors)
     rank = np.tile(np.arange(1, neighbors + 1, dtype=np.int64), queries)
@@ -39,7 +42,7 @@ def flatten(hits: Hits, queries_per_label: int) -> pa.Table:
     return pa.table(
         {
             "query": query[there],
-            "label": query[there] // queries_per_label,
+            "label": labels[query[there]],
             "rank": rank[there],
             "row": row[there],
             "cosine": hits.cosines.ravel()[there],

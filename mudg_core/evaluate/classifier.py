@@ -26,24 +26,30 @@ class Classifier:
     texts: Mapping[str, Float32]
 
     def scores(self, images: EvaluationSet, batch_size: int) -> dict[str, Score]:
-        """Accuracy with single and with averaged prompts; images stream by, only their features stay."""
-        features = {
-            domain: np.concatenate(
-                [self.clip.encode_images(batch) for batch in self._batches(images.images(domain), batch_size)]
-            )
-            for domain in images.labels
-        }
+        """Accuracy with single and with averaged prompts."""
+        features = image_features(self.clip, images, batch_size)
         return {way: score(features, images.labels, self.texts[way]) for way in WAYS}
 
-    def _batches(self, images: Iterable[Image.Image], size: int) -> Iterator[Pixels]:
-        batch: list[Pixels] = []
-        for image in images:
-            batch.append(self.clip.pixels(image))
-            if len(batch) == size:
-                yield np.stack(batch)
-                batch = []
-        if batch:
+
+def image_features(clip: Clip, images: EvaluationSet, batch_size: int) -> dict[str, Float32]:
+    """Features by domain; images stream by, only these stay."""
+    return {
+        domain: np.concatenate(
+            [clip.encode_images(batch) for batch in _batches(clip, images.images(domain), batch_size)]
+        )
+        for domain in images.labels
+    }
+
+
+def _batches(clip: Clip, images: Iterable[Image.Image], size: int) -> Iterator[Pixels]:
+    batch: list[Pixels] = []
+    for image in images:
+        batch.append(clip.pixels(image))
+        if len(batch) == size:
             yield np.stack(batch)
+            batch = []
+    if batch:
+        yield np.stack(batch)
 
 
 def zero_shot(clip: Clip, queries: Queries) -> Classifier:

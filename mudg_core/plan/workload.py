@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from mudg_core.encode.models import model_config
 from mudg_core.errors import InputError
 from mudg_core.plan.towers import Towers, towers
-from mudg_core.settings import Settings
-from mudg_core.target.descriptors import built_in, read_pool
+from mudg_core.settings import AugmentSettings, Settings
+from mudg_core.target.descriptors import read_pool
+from mudg_core.target.grammar import built_in
 
 USUAL_CLASSES = 10
 
@@ -89,7 +90,7 @@ def workload(
         student=_towers(settings.train.model),
         pair_images=pair_images or rows,
         queries=queries or USUAL_CLASSES * queries_per_class(settings),
-        pool=pool or _pool(settings.augment.descriptors),
+        pool=pool or _pool(settings.augment),
     )
 
 
@@ -101,5 +102,6 @@ def _towers(model: str) -> Towers:
     return towers(model_config(model), model)
 
 
-def _pool(file: str | None) -> int:
-    return len(read_pool(file) if file else built_in())
+def _pool(settings: AugmentSettings) -> int:
+    there = len(read_pool(settings.descriptors) if settings.descriptors else built_in())
+    return min(there, settings.pool or there)

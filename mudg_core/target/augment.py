@@ -17,6 +17,7 @@ from mudg_core.index.vectors import normalised
 from mudg_core.target.spec import Target
 
 Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 Encoder = Callable[[Sequence[str]], Float32]
 
@@ -33,6 +34,37 @@ class Scored:
     collapsed: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Clusters:
+    """Labels in clusters, those alone in theirs left out: they have nothing to be kept apart from."""
+
+    order: Int64  # labels, cluster by cluster
+    starts: Int64  # where each cluster begins in `order`
+    sizes: Int64
+    numbers: Int64  # what each is called among all clusters
+
+    @classmethod
+    def of(cls, assigned: Int64) -> Clusters:
+        counts = np.bincount(assigned)
+        numbers = np.flatnonzero(counts > 1)
+        order = np.argsort(assigned, kind="stable")
+        order = order[counts[assigned[order]] > 1]
+        sizes = counts[numbers]
+        return cls(order, np.cumsum(sizes) - sizes, sizes, numbers)
+
+    def mean_cosines(self, features: Float32) -> Float64:
+        """Mean pairwise cosine (diagonal included) in each cluster: the squared norm of its mean.
+
+        `features` are (descriptor, label, dim); the result is (descriptor, cluster). Sums run label by
+        label whatever the number of descriptors, so equal features give equal bits.
+        """
+        if not len(self.numbers):
+            return np.zeros((len(features), 0))
+        sums = np.add.reduceat(features[:, self.order], self.starts, axis=1, dtype=np.float64)
+        means: Float64 = sums / self.sizes[:, None]
+        return np.asarray(np.einsum("ijk,ijk->ij", means, means), dtype=np.float64)
+
+
 def score(
     target: Target, pool: Sequence[str], encode: Encoder, *, label_clusters: int, seed: int
 ) -> tuple[list[Scored], Int64]:
@@ -41,26 +73,26 @@ def score(
     Descriptors stream through the text tower a few at a time: memory is set by TEXTS_AT_ONCE.
     """
     plain = encode(target.prompts())
-    clusters = cluster_labels(plain, label_clusters, seed)
-    groups = [np.flatnonzero(clusters == number) for number in range(clusters.max() + 1)]
-    before = _mean_cosines(plain, groups)
-    scored = []
-    for descriptor, features in _augmented(target, pool, encode):
-        rises = _mean_cosines(features, groups) - before
-        collapsed = np.flatnonzero(rises > 0)
-        scored.append(Scored(descriptor, len(collapsed), float(rises.sum()), tuple(collapsed.tolist())))
-    order = sorted(range(len(pool)), key=lambda i: (scored[i].loss, scored[i].rise, i))
-    return [scored[i] for i in order], clusters
+    assigned = cluster_labels(plain, label_clusters, seed)
+    clusters = Clusters.of(assigned)
+    before = clusters.mean_cosines(plain[None])
+    parts = [clusters.mean_cosines(features) - before for features in _augmented(target, pool, encode)]
+    rises = np.concatenate([np.zeros((0, len(clusters.numbers))), *parts])
+    losses, summed = (rises > 0).sum(axis=1), rises.sum(axis=1)
+    return [
+        Scored(pool[i], int(losses[i]), float(summed[i]), tuple(clusters.numbers[rises[i] > 0].tolist()))
+        for i in np.lexsort((summed, losses))
+    ], assigned
 
 
-def _augmented(target: Target, pool: Sequence[str], encode: Encoder) -> Iterator[tuple[str, Float32]]:
-    """Each descriptor with the features of all labels; enough texts at once to keep the tower busy."""
-    labels = len(target.classes)
-    step = max(1, TEXTS_AT_ONCE // labels)
+def _augmented(target: Target, pool: Sequence[str], encode: Encoder) -> Iterator[Float32]:
+    """Features of all labels with some descriptors; enough texts at once to keep the tower busy."""
+    plain = [prompt.removesuffix(".") for prompt in target.prompts()]
+    step = max(1, TEXTS_AT_ONCE // len(plain))
     for first in range(0, len(pool), step):
         chunk = pool[first : first + step]
-        features = encode([target.prompt(label, phrase) for phrase in chunk for label in range(labels)])
-        yield from zip(chunk, features.reshape(len(chunk), labels, -1), strict=True)
+        features = encode([f"{prompt}, {phrase}." for phrase in chunk for prompt in plain])
+        yield features.reshape(len(chunk), len(plain), -1)
 
 
 def cluster_labels(features: Float32, count: int, seed: int, iterations: int = 20) -> Int64:
@@ -76,19 +108,6 @@ def cluster_labels(features: Float32, count: int, seed: int, iterations: int = 2
         empty = np.bincount(assigned, minlength=count) == 0
         centroids = np.where(empty[:, None], centroids, sums)
     return assign(features, normalised(centroids))
-
-
-def _mean_cosines(features: Float32, groups: Sequence[Int64]) -> NDArray[np.float64]:
-    """Mean pairwise cosine (diagonal included) within each group: the squared norm of the group's mean.
-
-    A group of one label has nothing to keep apart and counts as unchanged.
-    """
-    cosines = np.zeros(len(groups))
-    for number, group in enumerate(groups):
-        if len(group) > 1:
-            mean = features[group].mean(axis=0, dtype=np.float64)
-            cosines[number] = mean @ mean
-    return cosines
 
 
 def random_choice(pool: Sequence[str], count: int, seed: int) -> list[str]:

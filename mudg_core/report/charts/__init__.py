@@ -6,6 +6,7 @@ from mudg_core.report.charts.lineage import lineage
 from mudg_core.report.charts.lines import objective, recall, training
 from mudg_core.report.charts.lists import class_gains, funnel, outcome_legend, outcomes, timings
 from mudg_core.report.charts.pairs import hubness
+from mudg_core.report.charts.prompts import prompt_study
 from mudg_core.report.charts.scatter import class_map
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "objective_curves",
     "outcome_legend",
     "outcomes",
+    "prompt_study",
     "recall",
     "recall_curves",
     "timings",

@@ -39,7 +39,7 @@ def test_flatten_drops_what_is_missing() -> None:
         rows=np.array([[7, 3, -1], [5, -1, -1], [-1, -1, -1], [3, 7, 5]]),
         cosines=np.array([[0.9, 0.8, -9], [0.7, -9, -9], [-9, -9, -9], [0.6, 0.5, 0.4]], np.float32),
     )
-    lines = flatten(hits, queries_per_label=2).to_pylist()
+    lines = flatten(hits, np.array([0, 0, 1, 1])).to_pylist()
     expected: list[dict[str, Any]] = []
     for query in range(4):
         for place in range(3):
@@ -113,6 +113,6 @@ def test_the_line_that_stays_is_whole() -> None:
 
 
 def test_no_hits_at_all() -> None:
-    empty = flatten(Hits(rows=np.full((2, 2), -1), cosines=np.zeros((2, 2), np.float32)), 1)
+    empty = flatten(Hits(rows=np.full((2, 2), -1), cosines=np.zeros((2, 2), np.float32)), np.arange(2))
     facts = metadata([(1, "u", "x")]).slice(0, 0)
     assert merge_duplicates(empty, facts).num_rows == 0

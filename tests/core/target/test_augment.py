@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mudg_core.target.augment import Encoder, cluster_labels, random_choice, score
+from mudg_core.target import augment
+from mudg_core.target.augment import Clusters, Encoder, cluster_labels, random_choice, score
 from mudg_core.target.spec import Target
 from tests.core.index.making import Float32, unit
 
@@ -141,12 +142,36 @@ def test_equal_labels_and_empty_clusters_are_borne() -> None:
             assert clusters[label] == clusters[other]
 
 
-def test_an_empty_cluster_costs_no_warning() -> None:
-    from mudg_core.target.augment import _mean_cosines
+def test_clusters_against_pairs_one_by_one() -> None:
+    """Empty clusters, lone labels and any number of descriptors at once."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        labels, many = int(random.integers(2, 30)), int(random.integers(1, 5))
+        assigned = random.integers(0, int(random.integers(1, 9)), size=labels)
+        features = unit(random.normal(size=(many * labels, 5))).reshape(many, labels, 5)
+        clusters = Clusters.of(assigned)
+        found = clusters.mean_cosines(features)
+        crowded = [number for number in range(9) if (assigned == number).sum() > 1]
+        assert clusters.numbers.tolist() == crowded and found.shape == (many, len(crowded))
+        for place, number in enumerate(crowded):
+            mine = features[:, assigned == number].astype(np.float64)
+            assert found[:, place] == pytest.approx(np.einsum("dik,djk->d", mine, mine) / mine.shape[1] ** 2)
+        assert (clusters.mean_cosines(features[:1]) == found[:1]).all()
 
-    features = unit(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    groups = [np.array([0, 1]), np.array([], dtype=np.int64), np.array([1])]
-    assert _mean_cosines(features, groups).tolist() == pytest.approx([0.5, 0.0, 0.0])
+
+def test_descriptors_stream_and_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tower never sees more texts at once than it was promised, however many labels and descriptors."""
+    calls: list[int] = []
+
+    def encode(texts: Sequence[str]) -> Float32:
+        calls.append(len(texts))
+        return hashed()(texts)
+
+    whole, _ = score(target(30), POOL, hashed(), label_clusters=4, seed=0)
+    monkeypatch.setattr(augment, "TEXTS_AT_ONCE", 70)
+    parts, _ = score(target(30), POOL, encode, label_clusters=4, seed=0)
+    assert calls == [30, 60, 60, 60, 60]
+    assert parts == whole
 
 
 def test_clear_clusters_are_found() -> None:

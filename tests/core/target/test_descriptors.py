@@ -1,23 +1,24 @@
-"""The descriptor pool and the readers for other pools."""
+"""Readers for the phrases that users bring."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from mudg_core.errors import InputError
 from mudg_core.target import descriptors
-from mudg_core.target.descriptors import as_clause, built_in, read_pool
+from mudg_core.target.descriptors import as_clause, read_by_class, read_pool, speaks_of, subsample
+from mudg_core.target.text import MAX_LINE
 
 
-def test_built_in_pool() -> None:
-    pool = built_in()
-    assert len(pool) == len(set(pool)) >= 400
-    assert all(phrase.startswith("which ") for phrase in pool)
-    assert all(phrase == " ".join(phrase.split()) and not phrase.endswith(".") for phrase in pool)
-    assert built_in() == pool
+def as_file(folder: Path, tree: Any) -> Path:
+    file = folder / "phrases.json"
+    file.write_text(json.dumps(tree))
+    return file
 
 
 @pytest.mark.parametrize(
@@ -42,9 +43,19 @@ def test_grammar(phrase: str, clause: str) -> None:
 
 
 def test_json_pool(tmp_path: Path) -> None:
-    file = tmp_path / "pool.json"
-    file.write_text(json.dumps({"hen": ["two legs", "a comb"], "cow": ["four legs", "two legs", " "]}))
+    file = as_file(tmp_path, {"hen": ["two legs", "a comb"], "cow": ["four legs", "two legs", " "]})
     assert read_pool(file) == ("which has two legs", "which is a comb", "which has four legs")
+
+
+def test_a_file_of_the_size_of_the_papers(tmp_path: Path) -> None:
+    """4,229 different phrases, two of which become another's clause: 4,227 descriptors."""
+    phrases = [f"{n} thin stripes" for n in range(4225)]
+    phrases += ["a blunt end", "has 7 thin stripes", "used at sea", "has 4000 thin stripes"]
+    random = np.random.default_rng(0)
+    listed = random.permutation(np.array([*phrases, *phrases[:900]]))
+    tree = {f"class {number}": part.tolist() for number, part in enumerate(np.array_split(listed, 1000))}
+    assert len(set(listed.tolist())) == 4229
+    assert len(read_pool(as_file(tmp_path, tree))) == 4227
 
 
 def test_text_pool(tmp_path: Path) -> None:
@@ -54,24 +65,34 @@ def test_text_pool(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "line"),
     [
-        ("pool.json", b"{"),
-        ("pool.json", b"[1]"),
-        ("pool.json", b'{"hen": "two legs"}'),
-        ("pool.json", b'{"hen": [1]}'),
-        ("pool.json", b"[" * 200_000),
-        ("pool.json", b"{}"),
-        ("pool.txt", b"\xff\xfe"),
-        ("pool.txt", b"\n \n"),
+        ("pool.json", b"{", ":1"),
+        ("pool.json", b'{"a":\n["b"\n}', ":3"),
+        ("pool.json", b'{"a":\n["\xff"]}', ":2"),
+        ("pool.json", b'{"a": ["b\0"]}', ":1"),
+        ("pool.json", b'{"hen": ["b\\u0000"]}', ", 'hen'"),
+        ("pool.json", b'{"hen": ["a"], "hen": ["b"]}', ""),
+        ("pool.json", b"[1]", ""),
+        ("pool.json", b'{"hen": "two legs"}', ""),
+        ("pool.json", b'{"hen": [1]}', ", 'hen'"),
+        ("pool.json", b"[" * 200_000, ""),
+        ("pool.json", b"{}", ""),
+        ("pool.txt", b"red\n\xff\xfe", ":2"),
+        ("pool.txt", b"red\r\nblue\r\n\0", ":3"),
+        ("pool.txt", b"red\n\n" + b"x" * (MAX_LINE + 1), ":3"),
+        ("pool.txt", b"\n \n", ""),
     ],
 )
-def test_unusable_pool(name: str, content: bytes, tmp_path: Path) -> None:
+def test_f57_an_unusable_pool_is_refused_with_its_line(
+    name: str, content: bytes, line: str, tmp_path: Path
+) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(InputError) as caught:
         read_pool(file)
-    assert caught.value.where == str(file)
+    assert caught.value.where == f"{file}{line}"
+    assert len(str(caught.value)) < 1000
 
 
 def test_pool_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +106,22 @@ def test_pool_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_pool(file)
     with pytest.raises(InputError, match="cannot be read"):
         read_pool(tmp_path / "none.txt")
+
+
+def test_phrases_by_class_follow_the_classes_of_the_target(tmp_path: Path) -> None:
+    file = as_file(tmp_path, {"Red  Fox": ["a tail"], "hen": ["two legs", " "], "cow": []})
+    assert read_by_class(file, ["hen", "red fox"]) == [["two legs"], ["a tail"]]
+    assert speaks_of(file, ["hen", "red fox"]) and not speaks_of(file, ["hen", "cow"])
+    with pytest.raises(InputError, match=r"2 of 3 classes: 'cow', 'dog'"):
+        read_by_class(file, ["cow", "hen", "dog"])
+    plain = tmp_path / "pool.txt"
+    plain.write_text("hen\n")
+    assert not speaks_of(plain, ["hen"])
+
+
+def test_a_part_of_the_pool_is_fixed_by_the_seed_and_keeps_its_order() -> None:
+    pool = [str(number) for number in range(500)]
+    part = subsample(pool, 50, seed=3)
+    assert len(set(part)) == 50 and list(part) == sorted(part, key=int)
+    assert subsample(pool, 50, seed=3) == part != subsample(pool, 50, seed=4)
+    assert subsample(pool, None, 0) == subsample(pool, 500, 0) == subsample(pool, 900, 0) == tuple(pool)

@@ -11,6 +11,7 @@ import torch
 
 from mudg_core.encode.models import Clip, load_clip, open_clip
 from mudg_core.settings import TrainSettings
+from mudg_core.target.methods import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import CLASSES_FILE, export, load_classifier
@@ -21,7 +22,8 @@ from tests.core.encode.tiny import another
 CLASSES = ["cat", "car", "sea"]
 PLAIN = [f"a photo of a {name}." for name in CLASSES]
 PROMPTS = [[f"a photo of a {name}, which is {word}." for name in CLASSES] for word in ("wet", "old")]
-QUERIES = Queries(Target(name="things", classes=tuple(CLASSES)), ("which is wet", "which is old"))
+TARGET = Target(name="things", classes=tuple(CLASSES))
+QUERIES = Queries.of(TARGET, of_descriptors(TARGET, "random", ["which is wet", "which is old"]))
 
 
 @pytest.fixture(scope="module")
