@@ -35,6 +35,9 @@ TITLES = {
     "model": "finetune the student",
     "evaluation": "collect evaluation images",
     "scores": "evaluate per domain",
+    "map": "draw the map of the images",
+    "leaks": "look for evaluation images among the candidates",
+    "warnings": "look for what may be wrong",
     "report": "write the report",
 }
 

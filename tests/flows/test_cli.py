@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from flows.cli.app import app
 from mudg_core import __version__
+from mudg_core.target.spec import load_target
 
 runner = CliRunner()
 
@@ -23,7 +24,7 @@ runner = CliRunner()
         [],
         ["demo"],
         *(["index", name] for name in ("build", "list", "promote", "rollback", "recall", "tune", "remove")),
-        ["target", "run"],
+        *(["target", name] for name in ("run", "list", "init", "prompts")),
         *(["dataset", name] for name in ("list", "export")),
         ["search"],
         ["show"],
@@ -66,6 +67,55 @@ def test_search_refuses_what_is_no_query(text: str) -> None:
 def test_commands_leave_what_is_slow_to_load_to_the_stages() -> None:
     """A run that finds everything made computes nothing; torch alone would be most of its time."""
     slow = "{'torch', 'open_clip', 'sklearn'}"
-    code = f"import flows.cli.runs, flows.cli.index, sys; print(sorted({slow} & sys.modules.keys()))"
+    modules = "flows.cli.runs, flows.cli.index, flows.cli.target, flows.study_prompts"
+    code = f"import {modules}, sys; print(sorted({slow} & sys.modules.keys()))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+def test_ready_specs_are_listed() -> None:
+    listed = json.loads(runner.invoke(app, ["target", "list", "--json"]).stdout)["targets"]
+    assert len(listed) == 20
+    pacs = next(item for item in listed if item["name"] == "pacs")
+    assert [pacs[name] for name in ("classes", "neighbors", "augmentations", "per_class", "iterations")] == [
+        7,
+        64,
+        64,
+        384,
+        100,
+    ]
+    table = runner.invoke(app, ["target", "list"]).stdout
+    assert len(table.strip().splitlines()) == 21 and "a photo of a person doing {}." in table
+
+
+def test_a_ready_spec_is_written_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("PACS/photo/dog/1.jpg", "PACS/sketch/horse/1.jpg"):
+        Path(path).parent.mkdir(parents=True)
+        Path(path).write_bytes(b"x")
+    made = runner.invoke(app, ["target", "init", "pacs", "--data", "PACS", "--json"])
+    assert json.loads(made.stdout) == {"spec": "pacs.yaml", "classes": 7, "evaluation": "PACS"}
+    target = load_target("pacs.yaml")
+    assert (target.evaluation, target.per_class, len(target.classes)) == ("PACS", 384, 7)
+    again = runner.invoke(app, ["target", "init", "pacs", "--json"])
+    assert again.exit_code == 2 and "cannot be written" in json.loads(again.stdout)["what"]
+    bare = runner.invoke(app, ["target", "init", "vlcs", "own.yaml"])
+    assert bare.exit_code == 0 and "no evaluation images" in bare.stdout
+    assert load_target("own.yaml").evaluation is None
+
+
+def test_a_long_ready_spec_reads_the_users_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = runner.invoke(app, ["target", "init", "aircraft", "--json"])
+    assert refused.exit_code == 2 and "--data" in json.loads(refused.stdout)["fix"]
+    Path("fgvc/data").mkdir(parents=True)
+    Path("fgvc/data/variants.txt").write_text("".join(f"A{number}\n" for number in range(100)))
+    assert runner.invoke(app, ["target", "init", "aircraft", "--data", "fgvc"]).exit_code == 0
+    assert load_target("aircraft.yaml").classes[99] == "A99"
+
+
+def test_prompts_need_images_to_compare_them_on(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("name: pets\nclasses: [cat, dog]\n")
+    refused = runner.invoke(app, ["target", "prompts", str(spec), "--json"])
+    assert refused.exit_code == 2 and "evaluation" in json.loads(refused.stdout)["fix"]

@@ -41,6 +41,43 @@ def test_own_classes_and_folder(folder: Path) -> None:
     assert Path(result["report"]).is_file()
 
 
+def test_synonyms_and_shorthands_reach_the_stages(folder: Path) -> None:
+    (folder / "named.yaml").write_text(
+        "name: named\nclasses: [cat, car]\nsynonyms: {cat: [kitten, kitty]}\naugmentations: 2\nper_class: 3\n"
+    )
+    done = mudg("target", "run", "named.yaml", "--json", *FLAGS, cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    specs = [
+        json.loads(path.read_text()) for path in folder.glob(".mudg/artifacts/queries/*/**/queries.json")
+    ]
+    spec = next(spec for spec in specs if spec["synonyms"])
+    assert spec["labels"] == [0] * 6 + [1] * 2 and len(spec["prompts"]) == 8
+    assert sum("kitten" in text for text in spec["prompts"]) == 2
+    assert len(spec["matrix"]) == 2 and "kit" not in str(spec["matrix"])
+
+
+def test_prompts_are_compared(folder: Path) -> None:
+    (folder / "animals.yaml").write_text(
+        "name: animals\nevaluation: demo:animals\nclasses: [cat, dog, fox, wolf, bear, rabbit, pig, horse, "
+        "zebra, giraffe, elephant, bird, owl, duck, penguin, fish, shark, turtle]\naugmentations: 8\n"
+        "settings: {augment: {pool: 100}}\n"
+    )
+    flags = [*FLAGS, "--set", "augment.count=16"]
+    done = mudg("target", "prompts", "animals.yaml", "--save", "study.svg", "--json", *flags, cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout)
+    methods = {item["method"]: item for item in result["methods"]}
+    assert set(methods) == {
+        "adaptive", "random", "waffle-words", "waffle-characters", "templates", "none"
+    }  # fmt: skip
+    assert [methods[name]["augmentations"] for name in ("adaptive", "templates", "none")] == [8, 8, 1]
+    assert [size for size, _ in result["curves"]["adaptive"]] == [1, 2, 4, 8, 16, 32, 64]
+    assert len(result["spots"]) == 100 and -1 <= result["correlation"] <= 1
+    assert (folder / "study.svg").read_text().startswith("<?xml")
+    again = mudg("target", "prompts", "animals.yaml", *flags, cwd=folder)
+    assert "waffle-words" in again.stdout and "correlation" in again.stdout
+
+
 def test_a_class_named_like_a_path_is_only_a_name(folder: Path) -> None:
     (folder / "odd.yaml").write_text("name: odd\nclasses:\n- ../../x\n- <b>no</b>\n")
     done = mudg("target", "run", "odd.yaml", "--json", *FLAGS, cwd=folder)
