@@ -15,7 +15,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-demo bench-embed bench-index clean
+.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-dataset bench-demo bench-embed bench-index clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -81,6 +81,9 @@ demo-models: setup  ## train the demo world's two CLIP models again (about an ho
 
 bench-demo: setup  ## measure the demo: accuracy, time, memory; cold and warm (--full: add FULL=--full)
 	$(BIN)/python -m benchmarks.demo $(FULL)
+
+bench-dataset: setup  ## measure training sets against the demo world's truth (half an hour; PARTS="truth hubs selection absent speed")
+	$(BIN)/python -m benchmarks.dataset $(PARTS)
 
 bench-embed: setup  ## measure embedding beside bare forward passes and clip-retrieval (an hour; PARTS="raw vit peer overhead growth")
 	$(BIN)/python -m benchmarks.embed $(PARTS)

@@ -20,19 +20,24 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
-from benchmarks.dataset import measure, speed
+from benchmarks.dataset import arms, measure, speed
 from benchmarks.memory import watched
 from benchmarks.record import keep, rounded
+from flows.session import session
+from mudg_core.settings import Settings
 
 HOME = Path(".mudg/bench-dataset/.mudg")
 Figures = dict[str, Any]
+Corpus = Callable[[], Settings]  # a session with an index, opened when it is first asked for
 console = Console(stderr=True)
 
 
@@ -53,42 +58,51 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
     parser.add_argument("--tiny", action="store_true", help="try it; figures are not kept")
     asked = parser.parse_args()
+    sizes, home = (TINY, HOME.with_name("tiny")) if asked.tiny else (Sizes(), HOME)
     figures: Figures = {}
-    for name in asked.parts or PARTS:
-        console.print(f"{name} …")
-        with watched(os.getpid()) as peak:
-            line, detail = PARTS[name](
-                TINY if asked.tiny else Sizes(), HOME.with_name("tiny") if asked.tiny else HOME
-            )
-        detail |= {"peak_gb": peak[0] / 1e9}
-        line |= {"peak_gb": peak[0] / 1e9} if name == "speed" else {}
-        console.print_json(json.dumps(detail))
-        figures |= rounded(line) if asked.tiny else keep("dataset", name, line, detail)
+    with ExitStack() as stack:
+        for name in asked.parts or PARTS:
+            console.print(f"{name} …")
+            with watched(os.getpid()) as peak:
+                line, detail = PARTS[name](sizes, lambda: opened(stack, home, sizes.rows))
+            detail |= {"peak_gb": peak[0] / 1e9}
+            line |= {"peak_gb": peak[0] / 1e9} if name == "speed" else {}
+            console.print_json(json.dumps(detail))
+            figures |= rounded(line) if asked.tiny else keep("dataset", name, line, detail)
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
-def truth(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
-    found = measure.against_truth(measure.settings(home, sizes.rows))
+@cache
+def opened(stack: ExitStack, home: Path, rows: int) -> Settings:
+    """One session with an index for all parts that need them: Prefect's client does not survive a second
+    server in one process."""
+    ready = stack.enter_context(session(arms.demo_settings(home, rows)))
+    arms.index(ready)
+    return ready
+
+
+def truth(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+    found = measure.against_truth(corpus())
     mean = sum(target["labelled"]["all"] for target in found.values()) / len(found)
     copies = sum(target["duplicate_rate"] for target in found.values()) / len(found)
     return {"precision": mean, "duplicate_rate": copies}, found
 
 
-def hubs(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
-    found = measure.planted_hubs(measure.settings(home, sizes.rows))
+def hubs(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+    found = measure.planted_hubs(corpus())
     return {f"hub_excess_{way}": found["mean"][way] for way in ("rank", "cosine")}, found
 
 
-def selection(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
-    return {}, measure.selection_methods(measure.settings(home, sizes.rows), sizes.train_steps)
+def selection(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+    return {}, measure.selection_methods(corpus(), sizes.train_steps)
 
 
-def absent(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
-    found = measure.absent_concepts(measure.settings(home, sizes.rows))
+def absent(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+    found = measure.absent_concepts(corpus())
     return {"absent_concept_auc": found["auc"]}, found
 
 
-def seconds(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
+def seconds(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
     line = {
         "label_seconds": speed.label_seconds(sizes.queries),
         "select_seconds": speed.select_seconds(sizes.labels, sizes.images),
@@ -96,7 +110,7 @@ def seconds(sizes: Sizes, home: Path) -> tuple[Figures, Figures]:
     return line, dict(line)
 
 
-PARTS: dict[str, Callable[[Sizes, Path], tuple[Figures, Figures]]] = {
+PARTS: dict[str, Callable[[Sizes, Corpus], tuple[Figures, Figures]]] = {
     "truth": truth,
     "hubs": hubs,
     "selection": selection,

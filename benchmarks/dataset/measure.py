@@ -14,7 +14,6 @@ from benchmarks.dataset.absent import absent_concept_auc
 from benchmarks.dataset.truth import Oracle, coverage
 from flows.build_classifier import Dataset
 from flows.demo import as_target
-from flows.session import session
 from mudg_core.corpus.demo.targets import TARGETS, DemoTarget
 from mudg_core.corpus.demo.things import KINDS
 from mudg_core.corpus.demo.world import DemoWorld
@@ -41,7 +40,6 @@ METHODS = (
     "k-centre",
 )
 STRANGERS = ("violin", "submarine", "volcano", "bicycle pump", "chess board", "telescope", "blorf", "quizzle")
-settings = arms.demo_settings
 
 
 def oracle(settings: Settings, target: DemoTarget) -> Oracle:
@@ -50,14 +48,12 @@ def oracle(settings: Settings, target: DemoTarget) -> Oracle:
 
 def against_truth(settings: Settings) -> Found:
     """Every demo target as the demo builds it: what its labels are worth, before and after selection."""
-    with session(settings) as ready:
-        arms.index(ready)
-        made = arms.made(ready, [as_target(t, (0,)) for t in TARGETS], {"mudg": {}}, trained=False)["mudg"]
-        store = ArtifactStore(ready.storage)
-        return {
-            target.name: _judged(store, oracle(ready, target), one.data)
-            for target, one in zip(TARGETS, made, strict=True)
-        }
+    made = arms.made(settings, [as_target(t, (0,)) for t in TARGETS], {"mudg": {}}, trained=False)["mudg"]
+    store = ArtifactStore(settings.storage)
+    return {
+        target.name: _judged(store, oracle(settings, target), one.data)
+        for target, one in zip(TARGETS, made, strict=True)
+    }
 
 
 def _judged(store: ArtifactStore, truth: Oracle, data: Dataset) -> Found:
@@ -82,14 +78,12 @@ def planted_hubs(settings: Settings) -> Found:
     its share; `rank` and `cosine` are what it gets over an even share, less one."""
     targets = [_with_hub(target) for target in TARGETS]
     ways = {way: {"dataset": {"label": way}} for way in ("rank", "cosine")}
-    with session(settings) as ready:
-        arms.index(ready)
-        made = arms.made(ready, targets, ways, trained=False)
-        store = ArtifactStore(ready.storage)
-        found = {
-            target.name: {way: _excess(store, made[way][number].data) for way in ways}
-            for number, target in enumerate(targets)
-        }
+    made = arms.made(settings, targets, ways, trained=False)
+    store = ArtifactStore(settings.storage)
+    found = {
+        target.name: {way: _excess(store, made[way][number].data) for way in ways}
+        for number, target in enumerate(targets)
+    }
     return found | {"mean": {way: float(np.mean([one[way] for one in found.values()])) for way in ways}}
 
 
@@ -107,15 +101,13 @@ def selection_methods(settings: Settings, steps: int) -> Found:
     """On `animals`: what each method chooses from the same labelled images, and the student it gives."""
     target = TARGETS[0]
     ways = {name: {"dataset": {"select": name}, "train": {"iterations": steps}} for name in METHODS}
-    with session(settings) as ready:
-        arms.index(ready)
-        made = arms.made(ready, [as_target(target, (0,))], ways, trained=True)
-        store = ArtifactStore(ready.storage)
-        shards = _shards(ready)
-        return {
-            name: _selected(store, shards, oracle(ready, target), one[0].data) | {"accuracy": one[0].accuracy}
-            for name, one in made.items()
-        }
+    made = arms.made(settings, [as_target(target, (0,))], ways, trained=True)
+    store = ArtifactStore(settings.storage)
+    shards = _shards(settings)
+    return {
+        name: _selected(store, shards, oracle(settings, target), one[0].data) | {"accuracy": one[0].accuracy}
+        for name, one in made.items()
+    }
 
 
 def _selected(store: ArtifactStore, shards: list[EmbeddingShard], truth: Oracle, data: Dataset) -> Found:
@@ -136,9 +128,7 @@ def absent_concepts(settings: Settings) -> Found:
     """Every kind of the demo world, there and taken away, and names of things that it never had."""
     from mudg_core.encode.models import load_clip
 
-    with session(settings) as ready:
-        arms.index(ready)
-        shards = _shards(ready)
+    shards = _shards(settings)
     world, clip = DemoWorld(seed=settings.corpus.seed), load_clip(settings.encode.model)
     rows = np.concatenate([shard.rows for shard in shards])
     kinds = np.array([world.truth(row).kind or "" for row in rows.tolist()])
