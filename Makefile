@@ -50,7 +50,7 @@ demo-full: setup  ## the same with three targets and three seeds
 
 test: setup  ## run the tests (with the checks of `make check`)
 	$(MAKE) check
-	$(BIN)/python -m pytest -m "not slow and not interop"
+	$(BIN)/python -m pytest -m "not slow and not interop" -n auto --dist loadfile
 
 faults: setup  ## kill the demo at many moments and see that it resumes (about half an hour)
 	$(BIN)/python -m pytest -m slow tests/faults
