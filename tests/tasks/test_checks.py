@@ -16,7 +16,7 @@ import pytest
 from mudg_core.corpus.demo.targets import TARGETS, evaluation_images
 from mudg_core.corpus.demo.world import DemoWorld
 from mudg_core.corpus.shards import ShardSample, encode_jpeg
-from mudg_core.dataset import leaks
+from mudg_core.dataset.leaks import LEAKS
 from mudg_core.dataset.warning import TargetWarning, read_warnings
 from mudg_core.encode.embed import embed_shard
 from mudg_core.encode.models import load_clip
@@ -149,7 +149,7 @@ def test_the_poorest_seed_and_leaks_are_told(
     ]
     line = {"row": 1, "image": "000000001", "why": "copy", "cosine": 1.0, "bits": 0}
     leaks = pa.Table.from_pylist([line], checks.leaks.SCHEMA)
-    leaked = made(store, "leaks", lambda out: pq.write_table(leaks, out / leaks.LEAKS))
+    leaked = made(store, "leaks", lambda out: pq.write_table(leaks, out / LEAKS))
     told = checked(("cat", "house"), [8, 8], datasets=sets, leaked=leaked)
     assert [(item.kind, dict(item.numbers)) for item in told] == [
         ("few", {"candidates": 8, "wanted": 8, "chosen": 3}),
@@ -166,7 +166,7 @@ def test_leaks_are_found_among_candidates_only(settings: Settings, store: Artifa
     candidates = EmbeddingShard.open(store.folder(embedding)).metadata().slice(2, 10)
     found = made(store, "candidates", lambda out: pq.write_table(candidates, out / "images.parquet"))
     ref = run(checks.find_leaks, settings, store, found=found, evaluation=evaluation, embeddings=[embedding])
-    table = pq.read_table(store.file(ref, leaks.LEAKS))
+    table = pq.read_table(store.file(ref, LEAKS))
     assert table.column("row").to_pylist() == [2, 3, 4, 5]
     assert table.column("image").to_pylist() == [f"{n:09d}" for n in (2, 3, 4, 5)]
     facts = store.manifest(ref).facts

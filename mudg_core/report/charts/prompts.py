@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 
-from mudg_core.evaluate.prompts import MethodScore, PromptStudy, Spot
 from mudg_core.report.charts.lines import HALF, HEIGHT, WIDTH, Plot, Series
 from mudg_core.report.charts.standalone import HEAD, picture
 from mudg_core.report.charts.svg import bar, group, line, name_room, text, ticks
 from mudg_core.report.words import number, shorten
+
+if TYPE_CHECKING:  # it brings faiss along, which nobody needs who draws other charts
+    from mudg_core.evaluate.prompts import MethodScore, PromptStudy, Spot
 
 ROW = 26.0
 GAP = 34.0
@@ -27,9 +30,9 @@ def prompt_study(study: PromptStudy) -> str:
     for place, (name, plot) in enumerate(halves):
         inside = [text(16, -4, name, "name"), *plot.parts()]
         panels.append(group(inside, transform=f"translate({place * (WIDTH - HALF):.0f} {top:.0f})"))
-    panels.append(group(_legend(list(study.curves)), transform=f"translate(0 {top + HEIGHT:.0f})"))
+    panels.append(group(_legend(list(study.curves)), transform=f"translate(0 {top + HEIGHT + 14:.0f})"))
     about = "Zero-shot accuracy in percent, mean over domains, of the student before any training"
-    return picture("What prompts alone are worth", about, WIDTH, top + HEIGHT + 12, *panels)
+    return picture("What prompts alone are worth", about, WIDTH, top + HEIGHT + 30, *panels)
 
 
 def _methods(methods: Sequence[MethodScore]) -> list[Markup]:
