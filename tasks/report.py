@@ -14,9 +14,10 @@ from mudg_core.target.spec import Target
 from tasks.policy import Work, stage
 
 REPORT = "report.html"
+MAX_WARNINGS = 100  # of a target, in the manifest; all are in the artifact of its warnings
 
 
-@stage("report")
+@stage("report", algorithm=2)
 def write_report(
     work: Work,
     *,
@@ -65,6 +66,6 @@ def write_report(
     (work.scratch / REPORT).write_text(render(data), encoding="utf-8")
     figures = {t.name: {arm: asdict(score) for arm, score in t.scores.items()} for t in data.targets}
     (work.scratch / "figures.json").write_text(json.dumps(figures, indent=1))
-    return Facts(
-        {"targets": [t.name for t in data.targets], "notes": list(data.notes)}, volatile=frozenset({REPORT})
-    )
+    told = {t.name: [asdict(warning) for warning in t.warnings[:MAX_WARNINGS]] for t in data.targets}
+    facts = {"targets": [t.name for t in data.targets], "notes": list(data.notes), "warnings": told}
+    return Facts(facts, volatile=frozenset({REPORT}))

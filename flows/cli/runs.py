@@ -59,10 +59,13 @@ def run_target(target: Target, as_json: bool, file: Path | None, changes: Change
         store = ArtifactStore(settings.storage)
         path = publish(store, built.report, target.name, settings)
         models = [str(store.folder(ref)) for ref in built.mudg.models]
-        notes = store.manifest(built.report).facts["notes"]
+        told: Any = store.manifest(built.report).facts
         result = accuracies(store, [built]) | counts(built.records)
-        result |= {"models": models, "notes": notes, "report": str(path)}
-    show(result, _accuracy_text(result) + "".join(f"model: {model}\n" for model in models), as_json)
+        result |= {"models": models, "datasets": [str(ref) for ref in built.mudg.data.by_seed]}
+        result |= {"notes": told["notes"], "warnings": told["warnings"][target.name], "report": str(path)}
+    lines = [*(f"warning: {warning['message']}" for warning in result["warnings"])]
+    lines += [f"training set: {ref}" for ref in result["datasets"]] + [f"model: {model}" for model in models]
+    show(result, _accuracy_text(result) + "".join(f"{line}\n" for line in lines), as_json)
 
 
 def run_search(

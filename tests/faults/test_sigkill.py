@@ -34,14 +34,17 @@ STAGES = [
     "index-part",
     "index",
     "recall",
+    "evaluation",
     "queries",
     "candidates",
+    "leaks",
     "labels",
     "picks",
     "dataset",
     "model",
-    "evaluation",
     "scores",
+    "map",
+    "warnings",
     "report",
 ]
 POINTS = ["made", "stored", "committed"]
