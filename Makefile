@@ -48,9 +48,11 @@ demo: setup  ## run the whole pipeline on the built-in demo world and print wher
 demo-full: setup  ## the same with three targets and three seeds
 	$(BIN)/mudg demo --full
 
+# Files in their order: a process that left a package of tests and came back would start a second Prefect server,
+# which its client does not survive.
 test: setup  ## run the tests (with the checks of `make check`)
 	$(MAKE) check
-	$(BIN)/python -m pytest -m "not slow and not interop" -n auto --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not interop" -n auto --dist loadfile --no-loadscope-reorder
 
 faults: setup  ## kill the demo at many moments and see that it resumes (about half an hour)
 	$(BIN)/python -m pytest -m slow tests/faults
