@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.dataset import arms
 from benchmarks.dataset.absent import absent_concept_auc
-from benchmarks.dataset.truth import Oracle, coverage
+from benchmarks.dataset.truth import Oracle, coverage, drawn_as
 from flows.build_classifier import Dataset
 from flows.demo import as_target
 from mudg_core.corpus.demo.targets import TARGETS, DemoTarget
@@ -43,7 +43,8 @@ STRANGERS = ("violin", "submarine", "volcano", "bicycle pump", "chess board", "t
 
 
 def oracle(settings: Settings, target: DemoTarget) -> Oracle:
-    return Oracle(DemoWorld(seed=settings.corpus.seed, size=settings.corpus.image_size), target.kinds)
+    world = DemoWorld(seed=settings.corpus.seed, size=settings.corpus.image_size)
+    return Oracle(world, drawn_as(_shards(settings)), target.kinds)
 
 
 def against_truth(settings: Settings) -> Found:
@@ -129,9 +130,9 @@ def absent_concepts(settings: Settings) -> Found:
     from mudg_core.encode.models import load_clip
 
     shards = _shards(settings)
-    world, clip = DemoWorld(seed=settings.corpus.seed), load_clip(settings.encode.model)
+    clip, truth = load_clip(settings.encode.model), oracle(settings, TARGETS[0])
     rows = np.concatenate([shard.rows for shard in shards])
-    kinds = np.array([world.truth(row).kind or "" for row in rows.tolist()])
+    kinds = np.array([found.kind or "" for found in truth.truths(rows)])
     names = [kind.name for kind in KINDS]
     images, texts = (np.concatenate([getattr(s, side) for s in shards]) for side in ("images", "texts"))
     sides = images.astype(np.float32), texts.astype(np.float32)

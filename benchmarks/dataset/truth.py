@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mudg_core.corpus.demo.world import DemoWorld, Truth
+from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.index.vectors import Float32, Int64, normalised
 
 Bool = NDArray[np.bool_]
+NUMBER = re.compile(r"-(\d+)\.jpg$")  # of a picture, at the end of its address
+
+
+def drawn_as(shards: Sequence[EmbeddingShard]) -> dict[int, int]:
+    """Which picture of the world each row is. They differ: a link that was dead has no row."""
+    numbers: dict[int, int] = {}
+    for shard in shards:
+        urls = shard.metadata().column("url").to_pylist()
+        numbers |= {
+            row: int(NUMBER.findall(url)[0]) for row, url in zip(shard.rows.tolist(), urls, strict=True)
+        }
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -19,10 +33,11 @@ class Oracle:
     """The truth about rows of a demo corpus, and the kinds that a target's classes mean."""
 
     world: DemoWorld
+    drawn: Mapping[int, int]
     kinds: Sequence[str]
 
     def truths(self, rows: Int64) -> list[Truth]:
-        return [self.world.truth(row) for row in rows.tolist()]
+        return [self.world.truth(self.drawn[row]) for row in rows.tolist()]
 
     def right(self, rows: Int64, labels: Int64) -> Bool:
         """Whether each image shows what its label says; a hub, which shows everything, never does."""
