@@ -48,8 +48,8 @@ class Pool:
 
 
 def publish(folder: Path, web: HostileWeb, canary: HostileWeb) -> None:
-    """Embeddings of images that only `web` has: three links in ten are dead, and some lead inside or to
-    something else."""
+    """Embeddings of images that only `web` has: of ten links two are dead and one leads inside, and some
+    give something else by now."""
     for name in ("img_emb", "text_emb", "metadata"):
         (folder / name).mkdir(parents=True)
     samples = [sample for sample in making.rows(0, ROWS) if sample.image]
@@ -60,9 +60,9 @@ def publish(folder: Path, web: HostileWeb, canary: HostileWeb) -> None:
     np.save(folder / "text_emb/text_emb_0.npy", texts.astype(np.float16))
     urls, hashes = [], []
     for number, sample in enumerate(samples):
-        if number % 10 >= 3:
+        if number % 10 >= 2:
             web.stored[f"{number}.jpg"] = sample.image or b""
-        urls.append(f"{web.url}/stored/{number}.jpg" if number % 20 != 7 else f"{canary.url}/{number}.jpg")
+        urls.append(f"{canary.url if number % 10 == 2 else web.url}/stored/{number}.jpg")
         hashes.append(hashlib.sha256(sample.image or b"").hexdigest() if number % 20 != 8 else "0" * 64)
     captions = [sample.caption for sample in samples]
     table = pa.table({"url": urls, "caption": captions, "sha256": hashes})
@@ -93,7 +93,7 @@ def test_f69_30_percent_dead_links_give_full_and_balanced_classes(pool: Pool) ->
     ((facts, lines),) = pool.datasets()
     assert facts["per_label"] == [6, 6] and facts["images"] == 12
     assert facts["tried"] == facts["alive"] + sum(facts["dead"].values())
-    assert facts["dead"]["HTTP 404"] > 0 and facts["rounds"] <= 5
+    assert facts["dead"].keys() >= {"HTTP 404", "refused: loopback address"} and facts["rounds"] <= 5
     details = Counter(line["detail"] for line in lines if line["outcome"] == DEAD)
     assert details and all(count <= facts["dead"][reason] for reason, count in details.items())
     chosen = {line["url"] for line in lines if line["outcome"] == CHOSEN}
