@@ -1,0 +1,47 @@
+"""The way from the initial to the finetuned weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from mudg_core.encode.models import Clip
+from mudg_core.target.methods import of_descriptors
+from mudg_core.target.queries import Queries
+from mudg_core.target.spec import Target
+from mudg_core.train.export import export
+from mudg_core.train.interpolate import between, initial_student, open_student
+from mudg_core.train.student import Student
+from tests.core.encode.tiny import another
+
+PROMPT = "a photo of"
+
+
+def moved(clip: Clip) -> Student:
+    student = initial_student(another(clip), PROMPT)
+    with torch.no_grad():
+        for parameter in student.parameters():
+            parameter.add_(0.01)
+    return student
+
+
+def weights(student: Student) -> torch.Tensor:
+    return torch.cat([parameter.flatten() for _, parameter in sorted(student.named_parameters())])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
+def test_between(loaded: Clip, alpha: float) -> None:
+    start, end = initial_student(another(loaded), PROMPT), moved(loaded)
+    before = weights(start), weights(end)
+    expected = (1 - alpha) * before[0] + alpha * before[1]
+    assert torch.allclose(weights(between(start, end, alpha)), expected, atol=1e-6)
+    assert torch.equal(before[0], weights(start)) and torch.equal(before[1], weights(end))
+
+
+def test_an_exported_student_opens_as_it_was(loaded: Clip, tmp_path: Path) -> None:
+    target = Target(name="things", classes=("cat", "car"))
+    student = moved(loaded)
+    export(student, Queries.of(target, of_descriptors(target, "random", ["which is wet"])), tmp_path)
+    assert torch.equal(weights(open_student(tmp_path, "cpu")), weights(student))
