@@ -32,8 +32,7 @@ def record(name: str, figures: dict[str, Any]) -> Path:
 
 def keep(name: str, part: str, line: dict[str, Any], detail: dict[str, Any]) -> dict[str, Any]:
     """Into the file with what other parts have measured before; returns the short figures of all of them."""
-    file = RESULTS / f"{name}.json"
-    known: dict[str, Any] = json.loads(file.read_text())["figures"] if file.is_file() else {}
+    known = _figures(name)
     short: dict[str, Any] = known.get("line", {}) | rounded(line)
     figures = {
         "line": short,
@@ -42,6 +41,18 @@ def keep(name: str, part: str, line: dict[str, Any], detail: dict[str, Any]) -> 
     }
     record(name, figures)
     return short
+
+
+def details(name: str) -> dict[str, Any]:
+    """All that each part has measured before."""
+    found: dict[str, Any] = _figures(name).get("detail", {})
+    return found
+
+
+def _figures(name: str) -> dict[str, Any]:
+    file = RESULTS / f"{name}.json"
+    found: dict[str, Any] = json.loads(file.read_text())["figures"] if file.is_file() else {}
+    return found
 
 
 def rounded(line: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.dataset import arms
 from benchmarks.dataset.absent import absent_concept_auc
+from benchmarks.dataset.hubs import WAYS, fewer, made_hubs
 from benchmarks.dataset.truth import Oracle, coverage, drawn_as
 from flows.build_classifier import Dataset
 from flows.demo import as_target
@@ -23,11 +24,12 @@ from mudg_core.encode.shard import EmbeddingShard, gather_images
 from mudg_core.index.version import current_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore
+from mudg_core.target.queries import QUERIES, read_queries
 from mudg_core.target.spec import Target
 
 Found = dict[str, Any]
-# What a label that is near to all others of its target is called there.
-PLANTED = {"animals": "animal", "vehicles-and-buildings": "vehicle", "market": "thing"}
+# What everything in a target is called.
+GENERIC = {"animals": "animal", "vehicles-and-buildings": "vehicle", "market": "thing"}
 METHODS = (
     "cluster",
     "none",
@@ -74,11 +76,27 @@ def _kept(store: ArtifactStore, data: Dataset) -> pa.Table:
     return table.filter(pa.array(table.column("outcome").to_numpy(zero_copy_only=False) == CHOSEN))
 
 
-def planted_hubs(settings: Settings) -> Found:
-    """Each target once more with a class that says what all the others are. By rank it cannot take more than
-    its share; `rank` and `cosine` are what it gets over an even share, less one."""
-    targets = [_with_hub(target) for target in TARGETS]
-    ways = {way: {"dataset": {"label": way}} for way in ("rank", "cosine")}
+def labels_as_hubs(settings: Settings) -> Found:
+    """Every label of every target once made into a hub; means over labels, and over targets."""
+    targets = [as_target(target, (0,)) for target in TARGETS]
+    made = arms.made(settings, targets, {"mudg": {}}, trained=False)["mudg"]
+    store = ArtifactStore(settings.storage)
+    images = np.concatenate([shard.images for shard in _shards(settings)]).astype(np.float32)
+    found: Found = {}
+    for one in made:
+        folder = store.folder(one.data.queries)
+        labels = np.array(read_queries(folder).labels)
+        excess = made_hubs(images, np.load(folder / QUERIES), labels, settings.dataset.neighbors)
+        found[one.target.name] = {way: float(np.mean(excess[way])) for way in WAYS} | {"fewer": fewer(excess)}
+    means = {name: float(np.mean([one[name] for one in found.values()])) for name in (*WAYS, "fewer")}
+    return found | {"mean": means}
+
+
+def generic_classes(settings: Settings) -> Found:
+    """Each target once more with a class that says what all the others are: what it gets over an even share,
+    less one, by rank and by cosine."""
+    targets = [_with_generic(target) for target in TARGETS]
+    ways = {way: {"dataset": {"label": way}} for way in WAYS}
     made = arms.made(settings, targets, ways, trained=False)
     store = ArtifactStore(settings.storage)
     found = {
@@ -88,9 +106,9 @@ def planted_hubs(settings: Settings) -> Found:
     return found | {"mean": {way: float(np.mean([one[way] for one in found.values()])) for way in ways}}
 
 
-def _with_hub(target: DemoTarget) -> Target:
-    classes = (*target.classes, PLANTED[target.name])
-    return Target(name=f"{target.name}-hub", classes=classes, template=target.template)
+def _with_generic(target: DemoTarget) -> Target:
+    classes = (*target.classes, GENERIC[target.name])
+    return Target(name=f"{target.name}-generic", classes=classes, template=target.template)
 
 
 def _excess(store: ArtifactStore, data: Dataset) -> float:

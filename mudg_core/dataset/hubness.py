@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mudg_core.dataset.label import pseudo_label
 
@@ -72,15 +72,6 @@ def measure_hubness(hits: pa.Table, labels: int, shown: int = SHOWN) -> Hubness:
 def hubs(counts: Int64) -> NDArray[np.bool_]:
     """Which labels have far more images than if all had as many."""
     return np.asarray(counts * len(counts) > HUB * counts.sum(), dtype=np.bool_)
-
-
-def hub_excess(counts: ArrayLike, expected: ArrayLike) -> float:
-    """Images that labels got beyond what is expected of each, as a share of all that are expected.
-
-    0 where no label has too many. Give all labels, or the suspected hubs alone.
-    """
-    got, due = np.asarray(counts, dtype=np.float64), np.asarray(expected, dtype=np.float64)
-    return float(np.maximum(got - due, 0).sum() / due.sum())
 
 
 def skewness(values: NDArray[np.integer]) -> float:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.dataset.__main__ import PARTS
-from benchmarks.dataset.measure import METHODS, PLANTED
+from benchmarks.dataset.measure import GENERIC, METHODS
 from benchmarks.dataset.truth import Oracle, coverage, drawn_as
 from mudg_core.corpus.demo.shard import write_demo_shard
 from mudg_core.corpus.demo.targets import TARGETS
@@ -73,5 +73,5 @@ def test_coverage_is_by_the_nearest_of_the_same_label() -> None:
 def test_every_method_and_target_is_measured() -> None:
     asked = DatasetSettings.model_fields["select"].annotation
     assert set(METHODS) == set(asked.__args__)  # type: ignore[union-attr]
-    assert set(PLANTED) == {target.name for target in TARGETS}
+    assert set(GENERIC) == {target.name for target in TARGETS}
     assert set(PARTS) == {"truth", "hubs", "selection", "absent", "speed"}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import skew
 
-from mudg_core.dataset.hubness import Hubness, Retrieved, hub_excess, hubs, measure_hubness, skewness
+from mudg_core.dataset.hubness import Hubness, Retrieved, hubs, measure_hubness, skewness
 
 
 def hub_hits() -> pa.Table:
@@ -74,13 +74,6 @@ def test_hubs() -> None:
     assert hubs(np.array([16, 10, 4])).tolist() == [True, False, False]
     assert hubs(np.array([15, 10, 5])).tolist() == [False, False, False]
     assert not hubs(np.zeros(3, np.int64)).any()
-
-
-def test_excess() -> None:
-    assert hub_excess([10, 10, 10], [10, 10, 10]) == 0
-    assert hub_excess([16, 8, 6], [10, 10, 10]) == pytest.approx(0.2)
-    assert hub_excess([16], [10]) == pytest.approx(0.6)
-    assert hub_excess([4], [10]) == 0
 
 
 def test_json_there_and_back() -> None:
