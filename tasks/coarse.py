@@ -124,7 +124,7 @@ def train_centroids(work: Work, *, variant: str, samples: ArtifactRef, pairs: Ar
     return Facts({"variant": variant, "cells": index.cells, "last": history[-1]})
 
 
-@stage("cells")
+@stage("cells", algorithm=2)
 def assign_cells(work: Work, *, centroids: ArtifactRef, embedding: ArtifactRef) -> Facts:
     """The cell of every image of a shard. Rows that cannot be used are set aside by name."""
     found = assign_shard(open_coarse(work.store, centroids), open_shards(work, [embedding])[0])

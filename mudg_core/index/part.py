@@ -60,25 +60,28 @@ def assign_shard(coarse: Coarse, shard: EmbeddingShard) -> CellsOfShard:
     if not ascending and len(np.unique(shard.rows)) != len(shard.rows):
         raise DataError(what="row ids occur more than once in a shard", fix="embed the shard again")
     cells = np.full(len(shard.rows), NOWHERE, dtype=np.int64)
-    distance, wrong, sampled = 0.0, 0, 0
+    sampled: list[tuple[Float32, Float16, Int64]] = []
     for first in range(0, len(cells), TILE):
         part = slice(first, first + TILE)
         images, good = normalised_usable(shard.images[part])
         own = coarse.cells_of(images)
         cells[part][good] = own
-        found = _misfit(coarse, images[::SOME], shard.texts[part][good][::SOME], own[::SOME])
-        distance, wrong, sampled = distance + found[0], wrong + found[1], sampled + found[2]
-    return CellsOfShard(shard.rows, cells, distance / max(1, sampled), wrong / max(1, sampled))
+        some = np.flatnonzero(good)[::SOME]
+        sampled.append((images[::SOME].copy(), shard.texts[part][some], own[::SOME]))
+    return CellsOfShard(shard.rows, cells, *_misfit(coarse, sampled))
 
 
-def _misfit(coarse: Coarse, images: Float32, texts: Float16, own: Int64) -> tuple[float, int, int]:
-    """Squared distances of images from their centroids, captions that have another one, and how many there
-    are."""
+def _misfit(coarse: Coarse, sampled: Sequence[tuple[Float32, Float16, Int64]]) -> tuple[float, float]:
+    """Mean squared distance of images from their centroids, and the share of captions that have another one.
+    All at once: a search for a handful of captions mostly waits for threads."""
+    if not sampled:
+        return 0.0, 0.0
+    images, texts, own = (np.concatenate(side) for side in zip(*sampled, strict=True))
     captions, good = normalised_usable(texts)
     images, own = coarse.centring.images(images[good]), own[good]
     distance = float(np.sum((images - coarse.centroids[own]) ** 2, dtype=np.float64))
     other = assign(coarse.centring.texts(captions), coarse.centroids) != own
-    return distance, int(other.sum()), len(own)
+    return distance / max(1, len(own)), float(other.sum()) / max(1, len(own))
 
 
 @dataclass(frozen=True)
