@@ -60,7 +60,9 @@ def rounded(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def commit() -> str:
-    return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain") else "")
+    """What was measured; figures that another part has just written do not make it another program."""
+    changed = _git("status", "--porcelain", "--", ":/", f":!{RESULTS.name}")
+    return _git("rev-parse", "HEAD") + ("-dirty" if changed else "")
 
 
 def _git(*arguments: str) -> str:
