@@ -249,6 +249,9 @@ class TrainSettings(Area):
 
     model: str = Field("demo:student", description="f_student; same forms as encode.model")
     blocks: int = Field(3, ge=1, le=64, description="last blocks of each tower that are trained")
+    vision_from: int | None = Field(
+        None, ge=0, description="train also vision blocks from this one on, counted from 0"
+    )
     prompt_tokens: str = Field("a photo of", description="words that start the shared soft prompt")
     prompt_rate_factor: float = Field(10.0, gt=0)
     iterations: int = Field(200, ge=1, le=1_000_000, description="N")
@@ -257,12 +260,23 @@ class TrainSettings(Area):
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(1e-5, ge=0)
     temperature: float = Field(25.0, gt=0, description="logits = temperature x cosine")
-    teacher_temperature: float = Field(25.0, gt=0)
-    diversity: Share = Field(0.2, description="lambda")
+    loss: Literal["diversity", "cross-entropy", "soft-labels", "contrastive"] = Field(
+        "diversity", description="what is minimised; docs/train.md explains each"
+    )
+    teacher_temperature: float = Field(25.0, gt=0, description="the same of the initial model's predictions")
+    contrastive_temperature: float = Field(10.0, gt=0, description="the same between images of a batch")
+    diversity: Share = Field(0.2, description="lambda; 0 is plain cross entropy")
     augmentations: Literal["mean", "in-turn"] = "mean"
     augmentation_limit: int = Field(1024, ge=1, description="augmentations used in the loss, at most")
     ema: float = Field(0.995, ge=0, lt=1)
     min_crop: float = Field(0.5, gt=0, le=1, description="smallest area of a random resized crop")
+    image_chunk: int = Field(32, ge=1, description="images whose graph is in memory at a time")
+    text_chunk: int = Field(128, ge=1, description="prompts whose graph is in memory at a time")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        "auto", description="of the towers; auto: bf16 on a GPU, fp32 on a CPU"
+    )
+    checkpoint_every: int = Field(100, ge=1, description="steps")
+    checkpoint_seconds: float = Field(60.0, gt=0, description="or after this time, if that is sooner")
 
 
 class EvaluateSettings(Area):
@@ -309,7 +323,12 @@ PROFILES: dict[str, Json] = {
     "author-code": PAPER
     | {
         "dataset": PAPER["dataset"] | {"label": "borda", "filter_reference": "label"},
-        "train": {"augmentations": "in-turn", "augmentation_limit": 8, "teacher_temperature": 10.0},
+        "train": {
+            "augmentations": "in-turn",
+            "augmentation_limit": 8,
+            "teacher_temperature": 10.0,
+            "vision_from": 9,  # of ViT-B/16 that is the last three blocks, of ViT-L/14 the last fifteen
+        },
     },
 }
 

@@ -6,49 +6,64 @@ What needs torch is imported where it is called: flows import this module also w
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict
+from typing import Any
+
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_run_logger
 
 from mudg_core.dataset.training_set import read_training_set
 from mudg_core.evaluate.images import EvaluationSet
+from mudg_core.settings import TrainSettings
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
 from tasks.policy import Work, stage
+from tasks.stopping import stopping
 
+# All but the model, whose weights count, and how often checkpoints are kept, which changes nothing. Sizes of
+# chunks change how sums are rounded.
 TRAIN = tuple(
     f"train.{name}"
-    for name in [
-        "blocks",
-        "prompt_tokens",
-        "prompt_rate_factor",
-        "iterations",
-        "batch_size",
-        "learning_rate",
-        "momentum",
-        "weight_decay",
-        "temperature",
-        "teacher_temperature",
-        "diversity",
-        "augmentations",
-        "augmentation_limit",
-        "ema",
-        "min_crop",
-    ]
+    for name in TrainSettings.model_fields
+    if name not in ("model", "checkpoint_every", "checkpoint_seconds")
 )
 
 
-@stage("model", settings=TRAIN, weights=("train.model",), gpu=True)
+@stage("model", algorithm=2, settings=TRAIN, weights=("train.model",), gpu=True)
 def train(work: Work, *, dataset: ArtifactRef, queries: ArtifactRef, seed: int) -> Facts:
     """The finetuned student, as files that open_clip loads."""
     from mudg_core.train.export import export
     from mudg_core.train.finetune import finetune
+    from mudg_core.train.watch import Watch
 
-    asked = read_queries(work.store.folder(queries))
-    clip = work.clip(work.settings.train.model)
+    settings, asked = work.settings.train, read_queries(work.store.folder(queries))
+    clip = work.clip(settings.model)
     pixels, labels = read_training_set(work.store.folder(dataset), clip)
-    tuned = finetune(clip, pixels, labels, asked.prompts(), work.settings.train, seed)
+    with Watch(work.scratch / "tensorboard", settings.iterations, _log()) as watch, stopping() as stop:
+        tuned = finetune(
+            clip,
+            pixels,
+            labels,
+            asked.prompts(),
+            settings,
+            seed,
+            progress=watch,
+            checkpoints=work.checkpoints,
+            interrupted=stop,
+        )
     export(tuned.student, asked, work.scratch)
     (work.scratch / "losses.json").write_text(json.dumps(tuned.losses))
-    return Facts({"images": len(pixels), "initial_share": tuned.initial_share, "last_loss": tuned.losses[-1]})
+    facts = {"images": len(pixels), "initial_share": tuned.initial_share, "last_loss": tuned.losses[-1]}
+    return Facts(facts, volatile=frozenset({watch.file.relative_to(work.scratch).as_posix()}))
+
+
+def _log() -> Any:
+    """Prefect's, where it runs the stage: its lines are seen beside the run."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return logging.getLogger(__name__)
 
 
 @stage("scores", settings=("evaluate.batch_size",), weights=("train.model",), gpu=True)

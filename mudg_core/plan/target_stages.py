@@ -115,34 +115,43 @@ def fetch(work: Workload) -> Cost:
 def finetune(work: Workload) -> Cost:
     """One model, roughly; a target trains one for each seed and each arm that is compared.
 
-    Images: student and teacher forward, and back through the trained blocks (twice their forward FLOP).
-    Prompts: forward and back through all blocks, because the soft prompt lies before the first; weights of
-    trained blocks once more. The teacher sees the prompts once.
+    Images: forward once through the frozen blocks; student and teacher through the trained ones, and back
+    (twice their forward FLOP). Prompts: forward and back through all blocks, because the soft prompt lies
+    before the first; weights of trained blocks once more. What takes several chunks goes forward again. The
+    teacher sees the prompts once. Texts are counted at full length, although they are cut after their end.
     """
     settings, image, text = work.settings.train, work.student.image, work.student.text
     kept = min(settings.augmentation_limit, work.queries // work.classes)
     prompts = work.classes * (1 if settings.augmentations == "in-turn" else kept)
-    image_blocks, text_blocks = (min(settings.blocks, tower.layers) for tower in (image, text))
-    step = settings.batch_size * (2 * image.flop + 2 * image_blocks * image.block_flop)
-    step += prompts * (2 * text.flop + text_blocks * text.block_flop)
-    activations = settings.batch_size * image_blocks * image.block_bytes
-    activations += prompts * text.layers * text.block_bytes
-    forward = 2 * settings.batch_size * image.layers * image.block_bytes
-    weights = FLOAT * work.student.parameters
+    image_blocks, text_blocks = _trained_blocks(work)
+    images_again, prompts_again = settings.batch_size > settings.image_chunk, prompts > settings.text_chunk
+    step = settings.batch_size * (image.flop + (3 + images_again) * image_blocks * image.block_flop)
+    step += prompts * ((2 + prompts_again) * text.flop + text_blocks * text.block_flop)
+    activations = min(settings.batch_size, settings.image_chunk) * image_blocks * image.block_bytes
+    activations += min(prompts, settings.text_chunk) * text.layers * text.block_bytes
+    passed = settings.batch_size * (image.layers + 4 * image_blocks) * image.block_bytes
+    passed += 3 * prompts * text.layers * text.block_bytes
+    weights, trained = FLOAT * work.student.parameters, FLOAT * work.student.parameters * _trained_share(work)
     pixels = 3 * work.picks * work.student.image_size**2
     return Cost(
         "finetune",
         flop=settings.iterations * step + work.classes * kept * text.flop,
-        moved=settings.iterations * (2 * activations + 2 * forward + 4 * weights),
+        moved=settings.iterations * (2 * passed + 4 * weights),
         read=work.picks * image_bytes(work) + weights,
         written=weights,
-        memory=2 * weights + 3 * weights * _trained_share(work) + activations + pixels,
+        memory=weights + 4 * trained + activations + pixels,
         stored=weights,
     )
 
 
+def _trained_blocks(work: Workload) -> tuple[int, int]:
+    """Of the vision and the text tower."""
+    settings, image, text = work.settings.train, work.student.image, work.student.text
+    since = image.layers if settings.vision_from is None else settings.vision_from
+    vision = max(min(settings.blocks, image.layers), image.layers - since)
+    return vision, min(settings.blocks, text.layers)
+
+
 def _trained_share(work: Workload) -> float:
-    """Of the student's blocks: their gradient, momentum and average are kept beside them."""
-    towers = (work.student.image, work.student.text)
-    trained = sum(min(work.settings.train.blocks, tower.layers) for tower in towers)
-    return trained / sum(tower.layers for tower in towers)
+    """Of the student's blocks: beside them are their gradient, momentum and average, and the teacher's."""
+    return sum(_trained_blocks(work)) / (work.student.image.layers + work.student.text.layers)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import copy
-import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.func import functional_call
 
 from mudg_core.encode.models import Clip, Pixels
-from mudg_core.errors import TrainingError
 from mudg_core.settings import TrainSettings
-from mudg_core.train.loss import diversity_loss
+from mudg_core.storage import Checkpoints
+from mudg_core.train.checkpoint import Keeper, State
+from mudg_core.train.chunks import Encoded, Prompts, encoded
+from mudg_core.train.crop import crop, draw_crops
+from mudg_core.train.loss import cosines, needs_teacher, training_loss
+from mudg_core.train.order import Order
+from mudg_core.train.precision import Precision
 from mudg_core.train.student import Student
 
 Int64 = NDArray[np.int64]
-Progress = Callable[[int, float], None]
+Progress = Callable[[int, float, float | None], None]  # step, loss, images a second; none of earlier runs
 
 
 @dataclass(frozen=True)
@@ -39,97 +43,88 @@ def finetune(
     prompts: list[list[str]],
     settings: TrainSettings,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
+    checkpoints: Checkpoints | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Finetuned:
-    """`clip` trained on `pixels` with `labels`; `prompts[j][i]` says class i with augmentation j."""
-    torch.manual_seed(seed)
+    """`clip` trained on `pixels` with `labels`; `prompts[j][i]` says class i with augmentation j.
+
+    With `checkpoints` a run that was stopped goes on where it was, to the same bits. `interrupted` is asked
+    after every step whether to stop.
+    """
+    # The student, and the prompts of each step in turn: all of them, or one augmentation.
     random = torch.Generator().manual_seed(seed)
-    prompts = prompts[: settings.augmentation_limit]
-    student = Student(clip, settings.blocks, settings.prompt_tokens)
-    teacher = copy.deepcopy(student).requires_grad_(False)
-    tokens = [student.tokens(texts) for texts in prompts]
-    teacher_texts = torch.stack([teacher.text_features(ids) for ids in tokens])
+    student = Student(clip, settings.blocks, settings.prompt_tokens, settings.vision_from)
+    precision = Precision(settings.precision, clip.device)
+    frozen, images_of, texts_of = map(precision.of, (student.hidden, student, student.text_features))
+    tokens = [student.tokens(texts) for texts in prompts[: settings.augmentation_limit]]
+    turns = [[each] for each in tokens] if settings.augmentations == "in-turn" else [tokens]
+    asked = [Prompts.of(turn, student.ends, settings.text_chunk) for turn in turns]
+    targets = torch.tensor(labels, device=clip.device)
+
+    # The teacher: the student's own trained blocks with the weights that they have now.
+    taught = needs_teacher(settings)
+    initial = {name: parameter.detach().clone() for name, parameter in student.vision_parameters().items()}
+    teacher_of = precision.of(lambda hidden: functional_call(student, initial, (hidden,)))
+    teacher_texts = [said.arranged(encoded(texts_of, said.chunks)) for said in asked] if taught else []
+
+    # What steps change.
     parameters = student.trained_parameters()
-    average = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-    optimiser = _optimiser(student, settings)
-    targets, losses = torch.tensor(labels, device=clip.device), []
-    batches = _batches(len(pixels), settings.batch_size, random)
+    optimiser = _optimiser(parameters, settings)
+    state = State(parameters, optimiser, precision.scaler, random, Order(len(pixels), random))
+    keeper = Keeper(checkpoints, settings)
+    keeper.resume(state)
+    for step, loss_then in enumerate(state.losses):
+        progress(step + 1, loss_then, None)
 
-    for step in range(settings.iterations):
-        rows = next(batches)
-        images = student.clip.normalise(torch.from_numpy(pixels[rows.numpy()]))
-        images = random_crop(images, settings.min_crop, random)
-        used = [step % len(tokens)] if settings.augmentations == "in-turn" else list(range(len(tokens)))
+    for step in range(state.step, settings.iterations):
+        started, turn = time.monotonic(), step % len(asked)
 
-        features = student.image_features(images)
-        texts = student.text_features(torch.cat([tokens[j] for j in used]))
-        logits = settings.temperature * _scores(features, texts.view(len(used), -1, texts.shape[-1]))
-        with torch.no_grad():
-            initial = settings.teacher_temperature * _scores(
-                teacher.image_features(images), teacher_texts[used]
-            )
-        loss = diversity_loss(logits, targets[rows], initial.softmax(dim=-1), settings.diversity)
+        # Frozen blocks: once per crop and without a graph, for student and teacher alike.
+        rows = state.order.take(settings.batch_size)
+        places = zip(rows.split(settings.image_chunk), _crops(settings, random), strict=True)
+        hidden = [frozen(crop(clip.normalise(pixels[part.numpy()]), where)) for part, where in places]
 
-        losses.append(loss.item())
-        if not math.isfinite(losses[-1]):
-            raise TrainingError(
-                what=f"the loss became {losses[-1]} at step {step + 1}", fix="lower train.learning_rate"
-            )
+        # Trained blocks: features first, then the loss, then their gradient chunk by chunk.
+        images, texts = Encoded(images_of, hidden), Encoded(texts_of, asked[turn].chunks)
+        teacher = None
+        if taught:
+            known = cosines(encoded(teacher_of, hidden), teacher_texts[turn])
+            teacher = (settings.teacher_temperature * known).softmax(dim=-1)
+        said = asked[turn].arranged(texts.features)
+        loss = training_loss(images.features, said, targets[rows], teacher, settings)
+        value = loss.item()
+        keeper.check_loss(value, state)
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        precision.scaler.scale(loss).backward()
+        images.backward()
+        texts.backward()
+
+        precision.scaler.step(optimiser)
+        precision.scaler.update()
         with torch.no_grad():
             for name, parameter in parameters.items():
-                average[name].lerp_(parameter, 1 - settings.ema)
-        if progress is not None:
-            progress(step + 1, losses[-1])
+                state.average[name].lerp_(parameter, 1 - settings.ema)
+        state.losses.append(value)
+        progress(state.step, value, settings.batch_size / (time.monotonic() - started))
+        keeper.after_step(state, interrupted())
 
+    state.check()
     with torch.no_grad():
         for name, parameter in parameters.items():
-            if not average[name].isfinite().all():  # the loss was finite, but its last update was not
-                raise TrainingError(
-                    what=f"{name} is not finite after step {settings.iterations}",
-                    fix="lower train.learning_rate",
-                )
-            parameter.copy_(average[name])
-    return Finetuned(student.eval(), losses, settings.ema**settings.iterations)
+            parameter.copy_(state.average[name])
+    return Finetuned(student, state.losses, settings.ema**settings.iterations)
 
 
-def random_crop(images: Tensor, smallest: float, random: torch.Generator) -> Tensor:
-    """A random resized crop and flip of each image, all in one sampling of the batch."""
-    n = len(images)
-    area = smallest + (1 - smallest) * torch.rand(n, generator=random)
-    widest = (-area.log()).clamp(max=math.log(4 / 3))  # no side longer than the image, or area would shrink
-    ratio = torch.exp((torch.rand(n, generator=random) * 2 - 1) * widest)
-    wide, high = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
-    right, down = ((torch.rand(n, generator=random) * 2 - 1) * (1 - side) for side in (wide, high))
-    flip = (torch.rand(n, generator=random) < 0.5).float() * 2 - 1
-    theta = torch.zeros(n, 2, 3)
-    theta[:, 0, 0], theta[:, 0, 2], theta[:, 1, 1], theta[:, 1, 2] = wide * flip, right, high, down
-    grid = F.affine_grid(theta.to(images.device), list(images.shape), align_corners=False)
-    return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
+def _crops(settings: TrainSettings, random: torch.Generator) -> tuple[Tensor, ...]:
+    return draw_crops(settings.batch_size, settings.min_crop, random).split(settings.image_chunk)
 
 
-def _scores(images: Tensor, texts: Tensor) -> Tensor:
-    """Cosines (batch, augmentations, classes)."""
-    return torch.einsum("bd,jcd->bjc", images, texts)
-
-
-def _batches(rows: int, size: int, random: torch.Generator) -> Iterator[Tensor]:
-    """Endless batches of row numbers, each epoch in a new order; a small dataset fills a batch repeatedly."""
-    pool = torch.empty(0, dtype=torch.long)
-    while True:
-        while len(pool) < size:
-            pool = torch.cat([pool, torch.randperm(rows, generator=random)])
-        yield pool[:size]
-        pool = pool[size:]
-
-
-def _optimiser(student: Student, settings: TrainSettings) -> torch.optim.Optimizer:
-    rest = [p for name, p in student.trained_parameters().items() if name != "soft_prompt"]
+def _optimiser(parameters: dict[str, torch.nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
+    prompt, *rest = parameters.values()  # the soft prompt comes first
     rate = settings.learning_rate
     groups = [
-        {"params": [student.soft_prompt], "lr": rate * settings.prompt_rate_factor},
+        {"params": [prompt], "lr": rate * settings.prompt_rate_factor},
         {"params": rest, "lr": rate},
     ]
     return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum, weight_decay=settings.weight_decay)

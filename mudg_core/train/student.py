@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,30 +11,25 @@ from torch import Tensor, nn
 
 from mudg_core.encode.models import Clip
 from mudg_core.errors import ModelError
-
-_BLOCK = re.compile(r"^(visual\.)?transformer\.resblocks\.(\d+)\.")
-_ALWAYS = ("visual.ln_post.", "visual.proj", "ln_final.", "text_projection")
+from mudg_core.train import towers
 
 
-def trainable_names(network: nn.Module, blocks: int) -> list[str]:
+def trainable_names(network: nn.Module, blocks: int, vision_from: int | None = None) -> list[str]:
     """Names of the trained parameters: last `blocks` of each tower, their final norms and projections."""
-    names = [name for name, _ in network.named_parameters()]
-    depth: dict[str, int] = {}
-    for name in names:
-        if match := _BLOCK.match(name):
-            tower = match[1] or ""
-            depth[tower] = max(depth.get(tower, 0), int(match[2]) + 1)
-    if set(depth) != {"visual.", ""}:
-        raise ModelError(
-            what="the student needs transformer blocks in both towers",
-            fix="use a ViT model of open_clip with its own text tower, such as ViT-B-16",
-        )
+    vision, text = towers.vision(network), towers.text(network)
+    trained = (
+        *vision.names[first_trained(vision, blocks, vision_from) :],
+        *vision.ends,
+        *text.names[-blocks:],
+        *text.ends,
+    )
+    return [name for name, _ in network.named_parameters() if name.startswith(trained)]
 
-    def trained(name: str) -> bool:
-        match = _BLOCK.match(name)
-        return int(match[2]) >= depth[match[1] or ""] - blocks if match else name.startswith(_ALWAYS)
 
-    return [name for name in names if trained(name)]
+def first_trained(vision: towers.Vision, blocks: int, vision_from: int | None) -> int:
+    """The vision block where training begins: at least the last `blocks` are trained."""
+    last = max(0, len(vision.names) - blocks)
+    return last if vision_from is None else min(last, vision_from)
 
 
 class Student(nn.Module):
@@ -43,25 +37,33 @@ class Student(nn.Module):
 
     The prompt's vectors stand in for the words it starts from ("a photo of") where a text begins with them,
     and go in front of any other text, so that before training nothing has changed for usual templates.
+    It stays in evaluation mode while it learns: CLIP has no dropout, and batch norms must not drift.
     """
 
-    def __init__(self, clip: Clip, blocks: int, prompt: str) -> None:
+    def __init__(self, clip: Clip, blocks: int, prompt: str, vision_from: int | None = None) -> None:
         super().__init__()
         self.clip = clip
         self.prompt = prompt
-        self.network: Any = clip.network
-        trained = set(trainable_names(self.network, blocks))
+        self.network: Any = clip.network.eval()
+        self._vision, self._text = towers.vision(self.network), towers.text(self.network)
+        self._first = first_trained(self._vision, blocks, vision_from)
+        trained = set(trainable_names(self.network, blocks, vision_from))
         for name, parameter in self.network.named_parameters():
             parameter.requires_grad_(name in trained)
+        self._words = torch.tensor(_words(clip, prompt), device=clip.device)
         with torch.no_grad():
-            self._words = torch.tensor(clip.tokenizer.encode(prompt), device=clip.device)
-            start = self.network.token_embedding(self._words)
+            start = self._text.embed(self._words)
         self.soft_prompt = nn.Parameter(start.clone())
 
     def trained_parameters(self) -> dict[str, nn.Parameter]:
         """By name, in a fixed order; the soft prompt first."""
         named = dict(self.network.named_parameters())
         return {"soft_prompt": self.soft_prompt} | {n: p for n, p in named.items() if p.requires_grad}
+
+    def vision_parameters(self) -> dict[str, nn.Parameter]:
+        """The trained ones of the vision tower, by the names that they have in this module."""
+        named = dict(self.named_parameters())
+        return {n: p for n, p in named.items() if p.requires_grad and n.startswith("network.visual.")}
 
     def tokens(self, texts: Sequence[str]) -> Tensor:
         """Token ids with room for the soft prompt right after the start token."""
@@ -71,19 +73,33 @@ class Student(nn.Module):
         longer = self.clip.tokens([text if fit else f"{self.prompt} {text}" for text, fit in pairs])
         return longer.to(self.clip.device)
 
+    def ends(self, tokens: Tensor) -> Tensor:
+        """How long texts are: their features take time by the longest of a batch."""
+        return self._text.end(tokens)
+
     def text_features(self, tokens: Tensor) -> Tensor:
         """Unit-norm features of texts whose first words are the soft prompt."""
-        net, first, after = self.network, 1, 1 + len(self.soft_prompt)
-        x = net.token_embedding(tokens)
-        soft = self.soft_prompt.expand(len(tokens), -1, -1)
-        x = torch.cat([x[:, :first], soft, x[:, after:]], dim=1) + net.positional_embedding
-        x = net.ln_final(net.transformer(x, attn_mask=net.attn_mask))
-        x = x[torch.arange(len(tokens), device=tokens.device), tokens.argmax(dim=-1)]
-        projection = net.text_projection
-        x = projection(x) if isinstance(projection, nn.Linear) else x @ projection
-        return F.normalize(x, dim=-1)
+        return F.normalize(self._text.features(tokens, self.soft_prompt), dim=-1)
+
+    @torch.no_grad()
+    def hidden(self, images: Tensor) -> Tensor:
+        """What the first trained block of the vision tower is given: the same for student and teacher."""
+        return self._vision.lower(images, self._first)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Unit-norm image features from there on."""
+        return F.normalize(self._vision.upper(hidden, self._first), dim=-1)
 
     def image_features(self, images: Tensor) -> Tensor:
-        """Unit-norm features; frozen blocks build no graph, because nothing in them wants a gradient."""
-        features: Tensor = self.network.encode_image(images, normalize=True)
+        """Unit-norm features; frozen blocks build no graph."""
+        features: Tensor = self(self.hidden(images))
         return features
+
+
+def _words(clip: Clip, prompt: str) -> list[int]:
+    """Tokens of the prompt. It has its place after a start token, which other tokenizers may lack."""
+    tokenizer = clip.tokenizer
+    if not hasattr(tokenizer, "encode") or not hasattr(tokenizer, "sot_token_id"):
+        what = f"the soft prompt needs a start token before it, which {type(tokenizer).__name__} has not"
+        raise ModelError(what=what, where=clip.name, fix="use a model with CLIP's own tokenizer")
+    return list(tokenizer.encode(prompt))

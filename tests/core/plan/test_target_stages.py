@@ -67,20 +67,38 @@ def test_fetch_embeds_the_papers_96_000_images() -> None:
     assert fetch(paper()).flop == 96_000 * 162_025_537_536
 
 
+WHOLE = {"image_chunk": 128, "text_chunk": 160}
+
+
 def test_finetune_grows_with_what_it_trains() -> None:
-    """Another trained block costs its backward pass: twice its forward for images, once for prompts."""
-    three, four = (finetune(small(train={"blocks": blocks, "iterations": 1})) for blocks in (3, 4))
+    """Another trained block costs teacher and backward pass (twice the forward) for images, and the gradient
+    of its weights for prompts."""
+    three, four = (finetune(small(train=WHOLE | {"blocks": n, "iterations": 1})) for n in (3, 4))
     work = small()
     image, text = work.student.image.block_flop, work.student.text.block_flop
-    assert four.flop - three.flop == 128 * 2 * image + 160 * text
+    assert four.flop - three.flop == 128 * 3 * image + 160 * text
     once, twice = (finetune(small(train={"iterations": n})) for n in (1, 2))
     teacher = 160 * work.student.text.flop
     assert twice.flop - teacher == 2 * (once.flop - teacher)
 
 
+def test_chunks_go_forward_again_and_need_less_memory() -> None:
+    whole = finetune(small(train=WHOLE | {"iterations": 1}))
+    chunks = finetune(small(train={"image_chunk": 127, "text_chunk": 159, "iterations": 1}))
+    image, text = small().student.image, small().student.text
+    assert chunks.flop - whole.flop == 128 * 3 * image.block_flop + 160 * text.flop
+    assert whole.memory - chunks.memory == 3 * image.block_bytes + text.layers * text.block_bytes
+
+
+def test_vision_blocks_from_one_on() -> None:
+    """The demo's student has five."""
+    few, same, more = (finetune(small(train={"vision_from": n})).flop for n in (None, 2, 1))
+    assert few == same < more
+
+
 def test_augmentations_in_turn_need_one_prompt_a_class() -> None:
-    every = finetune(small(train={"iterations": 100}))
-    in_turn = finetune(small(train={"iterations": 100, "augmentations": "in-turn"}))
+    every = finetune(small(train=WHOLE | {"iterations": 100}))
+    in_turn = finetune(small(train=WHOLE | {"iterations": 100, "augmentations": "in-turn"}))
     text = small().student.text
     assert every.flop - in_turn.flop == 100 * 150 * (2 * text.flop + 3 * text.block_flop)
     assert in_turn.memory < every.memory

@@ -13,7 +13,10 @@ import torch
 from mudg_core.encode.models import Clip
 from mudg_core.errors import TrainingError
 from mudg_core.settings import TrainSettings
-from mudg_core.train.finetune import Finetuned, _batches, finetune, random_crop
+from mudg_core.train.crop import crop as crop_at
+from mudg_core.train.crop import draw_crops
+from mudg_core.train.finetune import Finetuned, finetune
+from mudg_core.train.order import Order
 from mudg_core.train.student import Student, trainable_names
 from tests.core.encode.tiny import another
 
@@ -148,7 +151,7 @@ def test_f77_the_last_update_is_checked_too(loaded: Clip) -> None:
 
 
 def test_progress_is_told(loaded: Clip) -> None:
-    told: list[tuple[int, float]] = []
+    told: list[tuple[int, float, float | None]] = []
     tuned = finetune(
         another(loaded),
         pixels(),
@@ -156,9 +159,10 @@ def test_progress_is_told(loaded: Clip) -> None:
         PROMPTS,
         settings(),
         0,
-        lambda step, loss: told.append((step, loss)),
+        lambda *what: told.append(what),
     )
-    assert told == [(1, tuned.losses[0]), (2, tuned.losses[1])]
+    assert [(step, loss) for step, loss, _ in told] == list(enumerate(tuned.losses, 1))
+    assert all(rate and rate > 0 for *_, rate in told)
     assert not tuned.student.network.training
 
 
@@ -191,16 +195,16 @@ def test_a_separable_set_is_learnt(loaded: Clip) -> None:
 
 
 def test_batches_show_every_row_once_an_epoch() -> None:
-    batches = _batches(10, 4, torch.Generator().manual_seed(0))
-    shown = torch.cat([next(batches) for _ in range(5)]).tolist()
+    order = Order(10, torch.Generator().manual_seed(0))
+    shown = torch.cat([order.take(4) for _ in range(5)]).tolist()
     assert sorted(shown[:10]) == sorted(shown[10:]) == list(range(10))
     assert shown[:10] != shown[10:]
-    small = next(_batches(3, 7, torch.Generator().manual_seed(0))).tolist()
+    small = Order(3, torch.Generator().manual_seed(0)).take(7).tolist()
     assert sorted(small[:3]) == sorted(small[3:6]) == [0, 1, 2] and len(small) == 7
 
 
 def crop(images: torch.Tensor, smallest: float, seed: int = 0) -> torch.Tensor:
-    return random_crop(images, smallest, torch.Generator().manual_seed(seed))
+    return crop_at(images, draw_crops(len(images), smallest, torch.Generator().manual_seed(seed)))
 
 
 def test_crop_of_everything_is_the_image_or_its_mirror() -> None:

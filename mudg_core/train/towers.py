@@ -1,0 +1,166 @@
+"""open_clip's towers, cut where training begins: blocks below run without a graph, blocks above learn.
+
+Of what leaves the last block of a ViT only the class token is used, and of a text only its end token. So the
+last block computes these alone, with all tokens as keys: the same features for a sixth of its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from mudg_core.encode.models import open_clip
+from mudg_core.errors import ModelError
+
+ViT = open_clip.transformer.VisionTransformer
+ResNet = open_clip.modified_resnet.ModifiedResNet
+TextTransformer = open_clip.transformer.TextTransformer
+PlainBlock = open_clip.transformer.ResidualAttentionBlock
+FIX = "use a model of open_clip with its own ViT or ResNet and text transformer, such as ViT-B-16 or RN50"
+
+
+class Vision(Protocol):
+    """Names are those of the whole network's parameters."""
+
+    names: list[str]  # of blocks, first to last
+    ends: tuple[str, ...]  # how the names of the final norm and projection begin
+
+    def lower(self, images: Tensor, first: int) -> Tensor:
+        """What block `first` is given."""
+        ...
+
+    def upper(self, hidden: Tensor, first: int) -> Tensor:
+        """Features, from what block `first` is given."""
+        ...
+
+
+class VisionBlocks:
+    """A vision transformer."""
+
+    ends = ("visual.ln_post.", "visual.proj")
+
+    def __init__(self, visual: Any) -> None:
+        self.visual = visual
+        self.names = [f"visual.transformer.resblocks.{i}." for i in range(len(visual.transformer.resblocks))]
+
+    def lower(self, images: Tensor, first: int) -> Tensor:
+        return _through(self.visual.transformer.resblocks[:first], self.visual._embeds(images))
+
+    def upper(self, hidden: Tensor, first: int) -> Tensor:
+        visual, last = self.visual, self.visual.transformer.resblocks[-1]
+        x = _through(visual.transformer.resblocks[first:-1], hidden)
+        short = visual.pool_type == "tok" and isinstance(last, PlainBlock)
+        pooled: Tensor = visual._pool(_only(last, x, x[:, :1]) if short else last(x))[0]
+        return pooled if visual.proj is None else pooled @ visual.proj
+
+
+class Bottlenecks:
+    """A ResNet: its blocks are the bottlenecks of all layers in a row, its attention pool is the projection.
+    Batch norms keep their statistics, because the student is never in training mode."""
+
+    ends = ("visual.attnpool.",)
+
+    def __init__(self, visual: Any) -> None:
+        self.visual = visual
+        self.names = [f"visual.layer{n}.{i}." for n in range(1, 5) for i in range(len(self._layer(n)))]
+
+    def lower(self, images: Tensor, first: int) -> Tensor:
+        return _through(self._blocks()[:first], self.visual.stem(images))
+
+    def upper(self, hidden: Tensor, first: int) -> Tensor:
+        features: Tensor = self.visual.attnpool(_through(self._blocks()[first:], hidden))
+        return features
+
+    def _layer(self, number: int) -> Any:
+        return getattr(self.visual, f"layer{number}")
+
+    def _blocks(self) -> list[nn.Module]:
+        return [block for number in range(1, 5) for block in self._layer(number)]
+
+
+class Text:
+    """A text transformer, in the network itself or under `text.`."""
+
+    def __init__(self, part: Any, prefix: str, pool: str, end: int | None) -> None:
+        self.part, self.pool, self.end_token = part, pool, end
+        self.names = [f"{prefix}transformer.resblocks.{i}." for i in range(len(part.transformer.resblocks))]
+        self.ends = (f"{prefix}ln_final.", f"{prefix}text_projection")
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        embedded: Tensor = self.part.token_embedding(tokens)
+        return embedded
+
+    def end(self, tokens: Tensor) -> Tensor:
+        """The place in each text whose feature stands for the text."""
+        if self.pool == "argmax":
+            return tokens.argmax(dim=1)
+        if self.pool == "eos":
+            return (tokens == self.end_token).int().argmax(dim=1)
+        return torch.full_like(tokens[:, 0], 0 if self.pool == "first" else tokens.shape[1] - 1)
+
+    def features(self, tokens: Tensor, soft: Tensor) -> Tensor:
+        """`soft` stands for the tokens after the first. In a causal tower no token sees a later one, so
+        nothing after the last end is computed."""
+        part, end, rows = self.part, self.end(tokens), torch.arange(len(tokens), device=tokens.device)
+        mask, length = part.attn_mask, tokens.shape[1]
+        if mask is not None:
+            length = max(int(end.max()), len(soft)) + 1
+            mask = mask[:length, :length]
+        x = self.embed(tokens[:, :length])
+        x = torch.cat([x[:, :1], soft.expand(len(x), -1, -1), x[:, 1 + len(soft) :]], dim=1)
+        x = x + part.positional_embedding[:length]
+        *blocks, last = part.transformer.resblocks
+        x = _through(blocks, x, attn_mask=mask)
+        if isinstance(last, PlainBlock):
+            later = torch.arange(length, device=x.device) > end[:, None] if mask is not None else None
+            x = _only(last, x, x[rows, end][:, None], later)[:, 0]
+        else:
+            x = last(x, attn_mask=mask)[rows, end]
+        x = part.ln_final(x)
+        if part.text_projection is None:
+            return x
+        linear = isinstance(part.text_projection, nn.Linear)
+        return part.text_projection(x) if linear else x @ part.text_projection
+
+
+def vision(network: Any) -> Vision:
+    """The vision tower of a network, or an error for one that cannot be cut."""
+    visual = getattr(network, "visual", None)
+    if isinstance(visual, ResNet):
+        return Bottlenecks(visual)
+    if isinstance(visual, ViT) and visual.attn_pool is None and visual.pool_type != "none":
+        return VisionBlocks(visual)
+    raise ModelError(what=f"a vision tower of this kind cannot be trained: {_kind(visual)}", fix=FIX)
+
+
+def text(network: Any) -> Text:
+    """The same of the text tower."""
+    if isinstance(network, open_clip.CLIP):
+        return Text(network, "", network.text_pool_type, network.text_eos_id)
+    part = getattr(network, "text", None)
+    plain = isinstance(part, TextTransformer) and part.cls_emb is None and not part.use_pad_mask
+    if part is not None and plain and part.pool_type != "none":
+        return Text(part, "text.", part.pool_type, part.eos_id)
+    raise ModelError(what=f"a text tower of this kind cannot be trained: {_kind(part)}", fix=FIX)
+
+
+def _kind(tower: Any) -> str:
+    return "there is none" if tower is None else type(tower).__name__
+
+
+def _through(blocks: Sequence[Any], x: Tensor, **more: Any) -> Tensor:
+    for block in blocks:
+        x = block(x, **more)
+    return x
+
+
+def _only(block: Any, x: Tensor, wanted: Tensor, unseen: Tensor | None = None) -> Tensor:
+    """A block's output for the `wanted` tokens of `x` alone; `unseen` marks tokens that they may not see."""
+    keys = block.ln_1(x)
+    seen = block.attn(block.ln_1(wanted), keys, keys, key_padding_mask=unseen, need_weights=False)[0]
+    wanted = wanted + block.ls_1(seen)
+    out: Tensor = wanted + block.ls_2(block.mlp(block.ln_2(wanted)))
+    return out

@@ -1,0 +1,43 @@
+"""Whether this process has been told to end, for stages that can save their work first.
+
+A Dask worker runs stages in threads, where no signal arrives and none can be asked for. Its main thread gets
+the SIGTERM (or its nanny does), and then waits some seconds for running stages: they see that it is closing.
+Elsewhere (a notebook, a script) a stage runs in the main thread, and takes the signal itself.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from distributed import Status, get_worker
+
+ENDING = frozenset({Status.closing, Status.closing_gracefully, Status.closed, Status.failed})
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """A question to ask now and then inside the block. A signal in the block no longer ends the process by
+    itself: whoever asks has to."""
+    worker = _worker()
+    if worker is not None:
+        yield lambda: worker.status in ENDING
+    elif threading.current_thread() is threading.main_thread():
+        told = threading.Event()
+        before = signal.signal(signal.SIGTERM, lambda *_: told.set())
+        try:
+            yield told.is_set
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    else:
+        yield lambda: False
+
+
+def _worker() -> Any | None:
+    try:
+        return get_worker()
+    except ValueError:
+        return None
