@@ -15,7 +15,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-dataset bench-demo bench-embed bench-index clean
+.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-dataset bench-demo bench-embed bench-index bench-train clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -92,6 +92,9 @@ bench-embed: setup  ## measure embedding beside bare forward passes and clip-ret
 
 bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofaiss (an hour; PARTS="scan speed peers large demo")
 	$(BIN)/python -m benchmarks.index $(PARTS)
+
+bench-train: setup  ## measure finetuning beside a naive loop, and at the paper's size (half an hour; PARTS="steps memory real")
+	$(BIN)/python -m benchmarks.train $(PARTS)
 
 clean:  ## remove what runs and tests have made; .venv stays
 	rm -rf .mudg .pytest_cache .mypy_cache .ruff_cache build *.egg-info

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,11 @@ class State:
                 raise TrainingError(what=f"{name} is not finite after step {self.step}", fix=LOWER)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        groups = {"weights": self.parameters, "average": self.average, "momentum": self._momentum()}
+        groups: dict[str, Mapping[str, Tensor]] = {
+            "weights": self.parameters,
+            "average": self.average,
+            "momentum": self._momentum(),
+        }
         found = {
             f"{kind}/{name}": tensor.detach().cpu().numpy()
             for kind, tensors in groups.items()
@@ -72,7 +76,8 @@ class State:
         self.random.set_state(tensors["random"])
         self.order.waiting = tensors["order"]
         self.losses[:] = tensors["losses"].tolist()
-        self.scaler.load_state_dict(found.facts["scaler"])
+        scaler: Any = found.facts["scaler"]
+        self.scaler.load_state_dict(scaler)
 
     def _momentum(self) -> dict[str, Tensor]:
         kept = {name: self.optimiser.state[p].get(MOMENTUM) for name, p in self.parameters.items()}

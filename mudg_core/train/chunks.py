@@ -30,7 +30,7 @@ class Encoded:
         if self._graph is not None:
             self._graph.backward(self.features.grad)  # type: ignore[no-untyped-call]
             return
-        parts = self.features.grad.split([len(chunk) for chunk in self._chunks])
+        parts = torch.split(self.features.grad, [len(chunk) for chunk in self._chunks])
         for chunk, gradient in zip(self._chunks, parts, strict=True):
             self._encode(chunk).backward(gradient)  # type: ignore[no-untyped-call]
 
@@ -55,7 +55,7 @@ class Prompts:
         """`tokens` of each augmentation, a row a class."""
         rows = torch.cat(list(tokens))
         order = torch.argsort(ends(rows), stable=True)
-        return cls(list(rows[order].split(size)), torch.argsort(order), len(tokens))
+        return cls(list(torch.split(rows[order], size)), torch.argsort(order), len(tokens))
 
     def arranged(self, features: Tensor) -> Tensor:
         """(augmentations, classes, dim), from features in the order of the chunks."""

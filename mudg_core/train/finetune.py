@@ -56,7 +56,8 @@ def finetune(
     random = torch.Generator().manual_seed(seed)
     student = Student(clip, settings.blocks, settings.prompt_tokens, settings.vision_from)
     precision = Precision(settings.precision, clip.device)
-    frozen, images_of, texts_of = map(precision.of, (student.hidden, student, student.text_features))
+    frozen, images_of = precision.of(student.hidden), precision.of(student)
+    texts_of = precision.of(student.text_features)
     tokens = [student.tokens(texts) for texts in prompts[: settings.augmentation_limit]]
     turns = [[each] for each in tokens] if settings.augmentations == "in-turn" else [tokens]
     asked = [Prompts.of(turn, student.ends, settings.text_chunk) for turn in turns]
@@ -82,7 +83,7 @@ def finetune(
 
         # Frozen blocks: once per crop and without a graph, for student and teacher alike.
         rows = state.order.take(settings.batch_size)
-        places = zip(rows.split(settings.image_chunk), _crops(settings, random), strict=True)
+        places = zip(torch.split(rows, settings.image_chunk), _crops(settings, random), strict=True)
         hidden = [frozen(crop(clip.normalise(pixels[part.numpy()]), where)) for part, where in places]
 
         # Trained blocks: features first, then the loss, then their gradient chunk by chunk.
@@ -96,7 +97,7 @@ def finetune(
         value = loss.item()
         keeper.check_loss(value, state)
         optimiser.zero_grad(set_to_none=True)
-        precision.scaler.scale(loss).backward()
+        precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         images.backward()
         texts.backward()
 
@@ -117,7 +118,7 @@ def finetune(
 
 
 def _crops(settings: TrainSettings, random: torch.Generator) -> tuple[Tensor, ...]:
-    return draw_crops(settings.batch_size, settings.min_crop, random).split(settings.image_chunk)
+    return torch.split(draw_crops(settings.batch_size, settings.min_crop, random), settings.image_chunk)
 
 
 def _optimiser(parameters: dict[str, torch.nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:

@@ -40,7 +40,7 @@ class Vision(Protocol):
 class VisionBlocks:
     """A vision transformer."""
 
-    ends = ("visual.ln_post.", "visual.proj")
+    ends: tuple[str, ...] = ("visual.ln_post.", "visual.proj")
 
     def __init__(self, visual: Any) -> None:
         self.visual = visual
@@ -53,15 +53,15 @@ class VisionBlocks:
         visual, last = self.visual, self.visual.transformer.resblocks[-1]
         x = _through(visual.transformer.resblocks[first:-1], hidden)
         short = visual.pool_type == "tok" and isinstance(last, PlainBlock)
-        pooled: Tensor = visual._pool(_only(last, x, x[:, :1]) if short else last(x))[0]
-        return pooled if visual.proj is None else pooled @ visual.proj
+        pooled = visual._pool(_only(last, x, x[:, :1]) if short else last(x))[0]
+        return _projected(pooled, visual.proj)
 
 
 class Bottlenecks:
     """A ResNet: its blocks are the bottlenecks of all layers in a row, its attention pool is the projection.
     Batch norms keep their statistics, because the student is never in training mode."""
 
-    ends = ("visual.attnpool.",)
+    ends: tuple[str, ...] = ("visual.attnpool.",)
 
     def __init__(self, visual: Any) -> None:
         self.visual = visual
@@ -84,7 +84,7 @@ class Bottlenecks:
 class Text:
     """A text transformer, in the network itself or under `text.`."""
 
-    def __init__(self, part: Any, prefix: str, pool: str, end: int | None) -> None:
+    def __init__(self, part: Any, prefix: str, pool: str, end: int) -> None:
         self.part, self.pool, self.end_token = part, pool, end
         self.names = [f"{prefix}transformer.resblocks.{i}." for i in range(len(part.transformer.resblocks))]
         self.ends = (f"{prefix}ln_final.", f"{prefix}text_projection")
@@ -98,7 +98,7 @@ class Text:
         if self.pool == "argmax":
             return tokens.argmax(dim=1)
         if self.pool == "eos":
-            return (tokens == self.end_token).int().argmax(dim=1)
+            return torch.eq(tokens, self.end_token).int().argmax(dim=1)
         return torch.full_like(tokens[:, 0], 0 if self.pool == "first" else tokens.shape[1] - 1)
 
     def features(self, tokens: Tensor, soft: Tensor) -> Tensor:
@@ -119,11 +119,7 @@ class Text:
             x = _only(last, x, x[rows, end][:, None], later)[:, 0]
         else:
             x = last(x, attn_mask=mask)[rows, end]
-        x = part.ln_final(x)
-        if part.text_projection is None:
-            return x
-        linear = isinstance(part.text_projection, nn.Linear)
-        return part.text_projection(x) if linear else x @ part.text_projection
+        return _projected(part.ln_final(x), part.text_projection)
 
 
 def vision(network: Any) -> Vision:
@@ -149,6 +145,13 @@ def text(network: Any) -> Text:
 
 def _kind(tower: Any) -> str:
     return "there is none" if tower is None else type(tower).__name__
+
+
+def _projected(x: Tensor, projection: Any) -> Tensor:
+    if projection is None:
+        return x
+    out: Tensor = projection(x) if isinstance(projection, nn.Linear) else x @ projection
+    return out
 
 
 def _through(blocks: Sequence[Any], x: Tensor, **more: Any) -> Tensor:

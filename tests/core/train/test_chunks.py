@@ -18,13 +18,14 @@ LOSSES = ["diversity", "cross-entropy", "soft-labels", "contrastive"]
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_any_size_trains_alike(loaded: Clip, loss: str) -> None:
-    given: dict[str, Any] = {"loss": loss, "min_crop": 0.5, "learning_rate": 0.1, "iterations": 3}
+    given: dict[str, Any] = {"loss": loss, "min_crop": 0.5, "learning_rate": 0.01, "iterations": 2}
+    given |= {"teacher_temperature": 10.0}  # as sure as the student, it would teach nothing but rounding
     whole = train(loaded, image_chunk=8, text_chunk=6, **given)
     for image_chunk, text_chunk in [(1, 1), (3, 4), (8, 2), (5, 6)]:
         parts = train(loaded, image_chunk=image_chunk, text_chunk=text_chunk, **given)
         assert parts.losses == pytest.approx(whole.losses, abs=1e-5)
         for name, expected in weights(whole).items():
-            assert torch.allclose(weights(parts)[name], expected, atol=2e-5), name
+            assert torch.allclose(weights(parts)[name], expected, atol=1e-5), name
     start = train(loaded, **given | {"iterations": 1, "learning_rate": 1e-30})
     moved = max((weights(start)[name] - tensor).abs().max() for name, tensor in weights(whole).items())
     assert moved > 1e-3  # or the comparison would say little

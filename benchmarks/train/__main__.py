@@ -1,0 +1,91 @@
+"""`make bench-train`: finetuning beside a naive loop, and at the paper's size.
+
+python -m benchmarks.train [steps] [memory] [real] [--tiny]
+
+Without names all parts run (about half an hour on two cores, which nothing else may use). Figures are
+kept in benchmarks/results/train.json, part by part with the commit they were measured at; the last line
+printed is one JSON object with all of them. `--tiny` tries everything once, and keeps nothing.
+
+  steps   time of a naive step over one of ours, taking turns: the demo's student, and a ViT-B-32
+  memory  peak memory above the loaded model, ours over naive, each in a process of its own
+  real    one step of a ViT-B-16 at the paper's settings, with 1,600 prompts: seconds and peak memory
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.record import keep, rounded
+from benchmarks.train.case import DEMO, PAPER, VIT, Case
+from benchmarks.train.once import measured
+
+Figures = dict[str, Any]
+console = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    steps: int = 10
+    rounds: int = 5
+    large: Case = VIT
+    large_steps: int = 1
+    large_rounds: int = 3
+    real: Case = PAPER
+
+
+SMALL = Case("demo:index", classes=4, augmentations=2, batch=8, image_chunk=4, text_chunk=3)
+TINY = Sizes(steps=1, rounds=1, large=SMALL, large_rounds=1, real=SMALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
+    parser.add_argument("--tiny", action="store_true", help="try it; figures are not kept")
+    asked = parser.parse_args()
+    figures: Figures = {}
+    for name in asked.parts or PARTS:
+        console.print(f"{name} …")
+        line, detail = PARTS[name](TINY if asked.tiny else Sizes())
+        console.print_json(json.dumps(detail))
+        figures |= rounded(line) if asked.tiny else keep("train", name, line, detail)
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+def steps(sizes: Sizes) -> tuple[Figures, Figures]:
+    from benchmarks.train.sides import take_turns
+
+    ratio, demo = take_turns(DEMO, sizes.steps, sizes.rounds)
+    large_ratio, large = take_turns(sizes.large, sizes.large_steps, sizes.large_rounds)
+    line = {"step_ratio_naive": ratio, "step_ratio_naive_vit_b_32": large_ratio}
+    return line, {"demo": demo, "vit_b_32": large}
+
+
+def memory(sizes: Sizes) -> tuple[Figures, Figures]:
+    cases = {"demo": DEMO, "vit_b_32": sizes.large}
+    detail = {
+        name: {side: measured(side, case, 2) for side in ("ours", "naive")} for name, case in cases.items()
+    }
+    ratios = {name: sides["ours"]["extra_gb"] / sides["naive"]["extra_gb"] for name, sides in detail.items()}
+    return {"peak_ratio_naive": ratios["demo"], "peak_ratio_naive_vit_b_32": ratios["vit_b_32"]}, detail
+
+
+def real(sizes: Sizes) -> tuple[Figures, Figures]:
+    found = measured("ours", sizes.real, 1)
+    return {"real_step_seconds": found["seconds"][0], "real_peak_gb": found["peak_gb"]}, found
+
+
+PARTS: dict[str, Callable[[Sizes], tuple[Figures, Figures]]] = {
+    "steps": steps,
+    "memory": memory,
+    "real": real,
+}
+
+if __name__ == "__main__":
+    main()
