@@ -83,14 +83,15 @@ def against_faiss(asked: argparse.Namespace) -> tuple[Figures, Figures]:
     data, variants = found.data, {variant.name: variant for variant in found.variants}
     console.print("our speed beside faiss' …")
     product = qp.measure(len(data.training), len(data.gallery))
+    adding = speed.add_ratios(data, variants["paired"])
     line = {
         "qp_gemm_fraction": product["qp_gemm_fraction"],
         "kmeans_iter_ratio": speed.iteration_ratio(data, variants["paired"]),
-        "add_ratio": speed.add_ratio(data, variants["paired"]),
+        "add_ratio": adding[str(CELLS)],
         "sharded_identical": speed.sharded_identical(data),
     }
     line |= speed.rerank_loss(data, variants[found.chosen])
-    return line, {"qp": product, "bootstrap": bootstrap.measure(data, variants["centred"])}
+    return line, {"qp": product, "adding": adding, "bootstrap": bootstrap.measure(data, variants["centred"])}
 
 
 def against_peers(asked: argparse.Namespace) -> tuple[Figures, Figures]:

@@ -24,7 +24,8 @@ def usable(vectors: NDArray[np.floating]) -> Bool:
 
     The norm alone tells: it is NaN or infinite where a value is, or where it overflows.
     """
-    parts = [_lengths(_single(vectors[here])) for here in _chunks(vectors)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [_lengths(_single(vectors[here])) for here in _chunks(vectors)]
     return _in_range(np.concatenate([np.zeros(0, np.float32), *parts]))
 
 
@@ -38,10 +39,10 @@ def normalised_usable(vectors: NDArray[np.floating]) -> tuple[Float32, Bool]:
 def _scaled(vectors: NDArray[np.floating]) -> tuple[Float32, Float32]:
     """Divided by their lengths, a few rows at a time: what stays in the cache is read from memory once."""
     unit, lengths = np.empty(vectors.shape, np.float32), np.empty(len(vectors), np.float32)
-    for here in _chunks(vectors):
-        single = _single(vectors[here])
-        lengths[here] = _lengths(single)
-        with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        for here in _chunks(vectors):
+            single = _single(vectors[here])
+            lengths[here] = _lengths(single)
             np.divide(single, np.maximum(lengths[here], SHORTEST)[:, None], out=unit[here])
     return unit, lengths
 
@@ -56,8 +57,7 @@ def _in_range(lengths: Float32) -> Bool:
 
 
 def _lengths(single: Float32) -> Float32:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", single, single)), dtype=np.float32)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", single, single)), dtype=np.float32)
 
 
 def _single(vectors: NDArray[np.floating]) -> Float32:
