@@ -10,7 +10,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image, ImageChops, ImageFile, ImageOps
 
 from mudg_core.corpus import decode as module
 from mudg_core.corpus.decode import Limits, Refused, decode
@@ -220,3 +220,45 @@ def test_lack_of_memory_is_not_the_fault_of_the_picture(monkeypatch: pytest.Monk
 def test_refusals_cross_process_borders() -> None:
     copy = pickle.loads(pickle.dumps(Refused("image: truncated")))
     assert copy.reason == str(copy) == "image: truncated"
+
+
+@pytest.mark.parametrize(
+    ("size", "shortest", "found"),
+    [
+        ((640, 480), None, (640, 480)),
+        ((640, 480), 480, (640, 480)),
+        ((640, 480), 241, (640, 480)),
+        ((640, 480), 240, (320, 240)),
+        ((480, 640), 240, (240, 320)),
+        ((640, 480), 64, (160, 120)),
+        ((640, 480), 1, (80, 60)),
+        ((97, 33), 10, (49, 17)),
+        ((640, 480), 1000, (640, 480)),
+    ],
+)
+def test_a_jpeg_is_halved_as_long_as_enough_is_left(
+    size: tuple[int, int], shortest: int | None, found: tuple[int, int]
+) -> None:
+    data = encoded(noise(16).resize(size), "JPEG")
+    assert decode(data, shortest=shortest).size == found
+
+
+def test_only_jpegs_are_halved_and_limits_are_for_what_was_sent() -> None:
+    image = noise(64)
+    assert decode(encoded(image, "PNG"), shortest=8).size == (64, 64)
+    with pytest.raises(Refused, match="too many pixels"):
+        decode(encoded(image, "JPEG"), Limits(max_pixels=64 * 64 - 1), shortest=8)
+
+
+def test_a_halved_picture_is_upright_and_looks_the_same() -> None:
+    image = noise(8).resize((320, 320), Image.Resampling.BICUBIC)
+    turned = image.transpose(Image.Transpose.ROTATE_90)
+    exif = Image.Exif()
+    exif[274] = 6  # to be turned by 90 degrees clockwise when shown
+    stored = io.BytesIO()
+    turned.save(stored, "JPEG", quality=95, exif=exif)
+    small = decode(stored.getvalue(), shortest=80)
+    assert small.size == (80, 80)
+    wanted = image.resize((80, 80), Image.Resampling.BOX)
+    difference = ImageChops.difference(small, wanted)
+    assert max(high for _, high in difference.getextrema()) < 24  # type: ignore[misc, operator]
