@@ -20,6 +20,7 @@ from mudg_core.target.spec import Target
 from tasks.checks import check_classes, find_leaks
 from tasks.dataset import label, label_needs, retrieve, select, select_needs
 from tasks.fetch import fetch
+from tasks.handover import hand_over
 from tasks.index import measure_recall
 from tasks.map import place_images
 from tasks.policy import Pending
@@ -73,6 +74,8 @@ class ClassifierBuild:
     target: Target
     mudg: Arm
     scores: list[ArtifactRef]
+    warnings: ArtifactRef
+    classifier: ArtifactRef
     report: ArtifactRef
     records: list[StageRecord]
 
@@ -97,8 +100,10 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     plain = start(baseline, target, version, evaluation) if evaluation else None
     mudg = started.finish()
     scores = compare(run, evaluation, mudg, plain.finish()) if plain and evaluation else []
-    page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores)])
-    return ClassifierBuild(target, mudg, scores, page, run.records)
+    warnings = check_classes(run, **checked(version, mudg.data))
+    classifier = give(run, target, version, mudg, scores, warnings)
+    page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
+    return ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records)
 
 
 def collect(run: Run, target: Target) -> ArtifactRef:
@@ -140,31 +145,57 @@ def compare(run: Run, evaluation: ArtifactRef, mudg: Arm, plain: Arm) -> list[Ar
     return evaluate.map(run, [{"models": list(pair), **common} for pair in pairs])
 
 
-def report(
-    run: Run, title: str, version: IndexVersion, made: Sequence[tuple[Target, Arm, list[ArtifactRef]]]
+def give(
+    run: Run,
+    target: Target,
+    version: IndexVersion,
+    mudg: Arm,
+    scores: list[ArtifactRef],
+    warnings: ArtifactRef,
+    verdict: ArtifactRef | None = None,
 ) -> ArtifactRef:
+    """What the user gets: the first seed's model, as far finetuned as the gate's verdict says."""
+    known = {"scores": scores} if scores else {}
+    judged = {"verdict": verdict} if verdict else {}
+    return hand_over(
+        run,
+        target=target.name,
+        description=target.description,
+        model=mudg.models[0],
+        queries=mudg.data.queries,
+        dataset=mudg.data.by_seed[0],
+        index=version.index,
+        warnings=warnings,
+        **known,
+        **judged,
+    )
+
+
+Reported = tuple[Target, Arm, list[ArtifactRef], ArtifactRef]  # with its scores and its warnings
+
+
+def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]) -> ArtifactRef:
     """One page for one target or several; it shows the first seed's images."""
-    data = [arm.data for _, arm, _ in made]
+    data = [arm.data for _, arm, _, _ in made]
     shown = [{"labels": d.labels, "dataset": d.by_seed[0], "queries": d.queries} for d in data]
     maps = place_images.map(run, [images | {"embeddings": version.embeddings} for images in shown])
-    warnings = check_classes.map(run, [checked(version, found) for found in data])
     return write_report(
         run,
         title=title,
-        targets=[target.model_dump(mode="json") for target, _, _ in made],
+        targets=[target.model_dump(mode="json") for target, _, _, _ in made],
         settings=run.settings.model_dump(mode="json", exclude={"storage", "compute"}),
         queries=[found.queries for found in data],
         found=[found.found for found in data],
         labels=[found.labels for found in data],
         datasets=[ref for found in data for ref in found.by_seed],
-        models=[ref for _, arm, _ in made for ref in arm.models],
-        scores=[ref for _, _, scores in made for ref in scores],
+        models=[ref for _, arm, _, _ in made for ref in arm.models],
+        scores=[ref for _, _, scores, _ in made for ref in scores],
         shards=version.shards,
         centroids=version.centroids,
         index=version.index,
         recall=measure_recall(run, index=version.index),
         maps=maps,
-        warnings=warnings,
+        warnings=[warnings for _, _, _, warnings in made],
     )
 
 

@@ -42,7 +42,7 @@ def demo(settings: Settings, full: bool) -> DemoBuild:
     if not full:
         return DemoBuild(builds, builds[0].report, records)
     run = Run(settings, records)
-    made = [(build.target, build.mudg, build.scores) for build in builds]
+    made = [(build.target, build.mudg, build.scores, build.warnings) for build in builds]
     return DemoBuild(builds, report(run, "mudg demo, all targets", index.version, made), run.records)
 
 

@@ -33,6 +33,7 @@ TITLES = {
     "picks": "select",
     "dataset": "fetch, filter, refill",
     "model": "finetune the student",
+    "classifier": "write the model's folder",
     "evaluation": "collect evaluation images",
     "scores": "evaluate per domain",
     "map": "draw the map of the images",

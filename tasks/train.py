@@ -52,7 +52,7 @@ def train(work: Work, *, dataset: ArtifactRef, queries: ArtifactRef, seed: int) 
             checkpoints=work.checkpoints,
             interrupted=stop,
         )
-    export(tuned.student, asked, work.scratch)
+    export(tuned.student, asked, work.scratch, settings.temperature)
     (work.scratch / "losses.json").write_text(json.dumps(tuned.losses))
     facts = {"images": len(pixels), "initial_share": tuned.initial_share, "last_loss": tuned.losses[-1]}
     return Facts(facts, volatile=frozenset({watch.file.relative_to(work.scratch).as_posix()}))

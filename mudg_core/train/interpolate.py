@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -38,3 +39,13 @@ def between(initial: Student, tuned: Student, alpha: float) -> Student:
     for name, parameter in mixed.named_parameters():
         parameter.copy_(torch.lerp(start[name], parameter, alpha))
     return mixed
+
+
+def part_way(initial: Callable[[], Clip], tuned: Path, alpha: float, device: str) -> Student:
+    """The exported student, `alpha` of the way from the initial model. Only what is needed is loaded: at
+    either end that is one model and not three."""
+    if alpha == 1:
+        return open_student(tuned, device)
+    prompt = json.loads((tuned / CLASSES_FILE).read_text())["soft_prompt_replaces"]
+    start = initial_student(initial(), prompt)
+    return start if alpha == 0 else between(start, open_student(tuned, device), alpha)

@@ -117,13 +117,15 @@ def _task_modules() -> list[object]:
     import tasks.corpus
     import tasks.dataset
     import tasks.embed
+    import tasks.handover
     import tasks.index
     import tasks.report
     import tasks.target
     import tasks.train
 
     index = [tasks.corpus, tasks.embed, tasks.coarse, tasks.index]
-    return [*index, tasks.checks, tasks.dataset, tasks.report, tasks.target, tasks.train]
+    rest = [tasks.checks, tasks.dataset, tasks.handover, tasks.report, tasks.target, tasks.train]
+    return [*index, *rest]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def card(source: Source, to: str) -> str:
         f"{source.size:,} images of {len(source.classes):,} classes, chosen by mudg "
         f"{source.lineage['mudg']} from the images that text queries found. {HOW[to]}",
         WARNING,
-        "## Lineage\n\n" + _table(_lineage(source.lineage), ("", "")),
+        "## Lineage\n\n" + table(_lineage(source.lineage), ("", "")),
         f"## Classes\n\n{_classes(source)}",
     ]
     head = f"---\n{front_matter(source, title)}---\n\n" if to == "huggingface" else ""
@@ -94,12 +94,12 @@ def _classes(source: Source) -> str:
     counts = zip(source.classes, source.per_class(), strict=True)
     lines = [(str(label), name, f"{count:,}") for label, (name, count) in enumerate(counts)]
     more = len(lines) - MAX_CLASSES
-    return _table(lines[:MAX_CLASSES], ("label", "class", "images")) + (
+    return table(lines[:MAX_CLASSES], ("label", "class", "images")) + (
         f"\n\nand {more:,} more." if more > 0 else ""
     )
 
 
-def _table(lines: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+def table(lines: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     rows = [header, ["---"] * len(header)]
     return "\n".join(
         "| " + " | ".join(cells) + " |" for cells in (*rows, *([plain(c) for c in line] for line in lines))

@@ -20,18 +20,20 @@ def new_folder(out: Path, *, force: bool = False) -> Iterator[Path]:
     `force` replaces an earlier export, and nothing else: a mistyped path must not cost anybody's data.
     """
     out = out.expanduser().resolve()
-    _check(out, force)
+    check_place(out, force=force)
     with disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as unfinished:
             made = Path(unfinished, "made")
             made.mkdir()
             yield made
-            _check(out, force)
+            check_place(out, force=force)
             _swap(made, out, Path(unfinished, "old"))
 
 
-def _check(out: Path, force: bool) -> None:
+def check_place(out: Path, *, force: bool = False) -> None:
+    """Whether an export may go there; for those who find out before they begin."""
+    out = out.expanduser().resolve()
     if out.exists() and not out.is_dir():
         raise InputError(what="the export would go where a file is", where=str(out), fix="name a folder")
     if not out.is_dir() or not any(out.iterdir()):

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from mudg_core.encode.models import Clip, load_clip, open_clip
 from mudg_core.settings import TrainSettings
 from mudg_core.target.methods import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
-from mudg_core.train.export import CLASSES_FILE, export, load_classifier
+from mudg_core.train import export as module
+from mudg_core.train.card import Verdict
+from mudg_core.train.export import CLASSES_FILE, export, hand_over, load_classifier
 from mudg_core.train.finetune import finetune
+from mudg_core.train.interpolate import initial_student
 from mudg_core.train.student import Student
 from tests.core.encode.tiny import another
+from tests.support.exported import facts, pictures
 
 CLASSES = ["cat", "car", "sea"]
 PLAIN = [f"a photo of a {name}." for name in CLASSES]
@@ -36,7 +43,7 @@ def student(loaded: Clip) -> Student:
 @pytest.fixture(scope="module")
 def folder(student: Student, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("export")
-    export(student, QUERIES, out)
+    export(student, QUERIES, out, temperature=20.0)
     return out
 
 
@@ -74,6 +81,53 @@ def test_classes_are_told(folder: Path) -> None:
     assert json.loads((folder / CLASSES_FILE).read_text()) == {
         "classes": CLASSES,
         "prompts": PLAIN,
+        "temperature": {"single": 20.0, "averaged": 20.0},
         "soft_prompt_replaces": "a photo of",
     }
     assert not [file for file in folder.iterdir() if file.suffix in (".bin", ".pt", ".pth", ".pkl")]
+
+
+def test_prompts_in_parts_give_the_same_features(
+    folder: Path, student: Student, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHUNK", 2)
+    export(student, QUERIES, tmp_path, temperature=20.0)
+    whole, parts = load_classifier(folder), load_classifier(tmp_path)
+    assert all(parts[name] == pytest.approx(whole[name], abs=1e-6) for name in whole)
+
+
+def test_a_model_without_finetuning_says_classes_as_zero_shot_does(loaded: Clip, tmp_path: Path) -> None:
+    """The student puts its prompt before a text that begins otherwise, and zero-shot does not."""
+    target = Target(name="things", classes=("cat", "car"), template="an etching of a {}.")
+    queries = Queries.of(target, of_descriptors(target, "random", ["which is wet"]))
+    start = initial_student(another(loaded), "a photo of")
+    verdict = Verdict(0.0, False)
+    hand_over(start, queries, facts(verdict=verdict), tmp_path)
+    texts = load_classifier(tmp_path)["single"]
+    assert texts == pytest.approx(loaded.encode_texts(target.prompts()), abs=1e-6)
+    with torch.no_grad():
+        prompted = start.text_features(start.tokens(target.prompts())).numpy()
+    assert texts != pytest.approx(prompted, abs=1e-3)
+
+
+def code_of(card: str) -> str:
+    """The one sample in a model card."""
+    (sample,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    return str(sample)
+
+
+def test_the_code_in_the_card_runs(
+    student: Student, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_over(student, QUERIES, facts(classes=tuple(CLASSES)), tmp_path)
+    (file,) = pictures(tmp_path, suffix="jpg")[:1]
+    file.rename(tmp_path / "image.jpg")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code_of((tmp_path / "README.md").read_text()), names)
+    image = student.clip.pixels(Image.open(tmp_path / "image.jpg"))
+    features = student.clip.encode_images(image[None])
+    logits = torch.from_numpy(20.0 * features @ load_classifier(tmp_path)["single"].T)
+    wanted = logits.softmax(dim=-1)[0]
+    assert torch.allclose(names["probabilities"], wanted, atol=1e-4)
+    assert capsys.readouterr().out.startswith(CLASSES[int(wanted.argmax())])

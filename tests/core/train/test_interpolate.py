@@ -12,7 +12,7 @@ from mudg_core.target.methods import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export
-from mudg_core.train.interpolate import between, initial_student, open_student
+from mudg_core.train.interpolate import between, initial_student, open_student, part_way
 from mudg_core.train.student import Student
 from tests.core.encode.tiny import another
 
@@ -43,5 +43,25 @@ def test_between(loaded: Clip, alpha: float) -> None:
 def test_an_exported_student_opens_as_it_was(loaded: Clip, tmp_path: Path) -> None:
     target = Target(name="things", classes=("cat", "car"))
     student = moved(loaded)
-    export(student, Queries.of(target, of_descriptors(target, "random", ["which is wet"])), tmp_path)
+    queries = Queries.of(target, of_descriptors(target, "random", ["which is wet"]))
+    export(student, queries, tmp_path, temperature=25.0)
     assert torch.equal(weights(open_student(tmp_path, "cpu")), weights(student))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
+def test_part_way_is_between_and_loads_no_more_than_it_needs(
+    loaded: Clip, alpha: float, tmp_path: Path
+) -> None:
+    target = Target(name="things", classes=("cat", "car"))
+    start, end = initial_student(another(loaded), PROMPT), moved(loaded)
+    queries = Queries.of(target, of_descriptors(target, "random", ["which is wet"]))
+    export(end, queries, tmp_path, temperature=25.0)
+    asked: list[int] = []
+
+    def initial() -> Clip:
+        asked.append(1)
+        return another(loaded)
+
+    found = part_way(initial, tmp_path, alpha, "cpu")
+    assert torch.allclose(weights(found), weights(between(start, end, alpha)), atol=1e-6)
+    assert len(asked) == (alpha < 1)

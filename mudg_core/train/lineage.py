@@ -1,0 +1,160 @@
+"""What the card of a model tells of its origin, read from what it was made from."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.training_set import PROVENANCE
+from mudg_core.dataset.warning import read_warnings
+from mudg_core.errors import DataError
+from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
+from mudg_core.target.queries import SPEC
+from mudg_core.train.card import ARMS, WAYS, CardFacts, Origin, Verdict
+
+SCORES = "scores.json"
+VERDICT = "verdict.json"
+DRAWN = "corpus-shard"
+TOLD = ("train.", "dataset.", "augment.")  # settings that somebody who wonders at a model asks for
+
+
+@dataclass(frozen=True)
+class MadeFrom:
+    """The artifacts behind one model. Scores are one a seed, the model's own first."""
+
+    model: ArtifactRef
+    queries: ArtifactRef
+    dataset: ArtifactRef
+    index: ArtifactRef
+    scores: Sequence[ArtifactRef] = ()
+    verdict: ArtifactRef | None = None
+    warnings: ArtifactRef | None = None
+
+    def told(self) -> dict[str, str]:
+        """Whole keys, by stage."""
+        named = [self.model, self.dataset, self.queries, self.index, *self.scores[:1]]
+        named += [ref for ref in (self.verdict, self.warnings) if ref is not None]
+        return {ref.stage: f"{ref.stage}/{ref.key}" for ref in named}
+
+
+def card_facts(
+    store: ArtifactStore, made: MadeFrom, *, target: str, description: str, base: str, temperature: float
+) -> CardFacts:
+    """`base` is the name of the model that was finetuned, as the settings have it."""
+    spec = json.loads(store.file(made.queries, SPEC).read_text())
+    model, dataset = store.manifest(made.model), store.manifest(made.dataset)
+    corpus = store.manifest(made.index)
+    scores = [json.loads(store.file(ref, SCORES).read_text()) for ref in made.scores]
+    counts: Any = dataset.facts["per_label"]
+    inputs: Any = model.recipe.settings["inputs"]
+    return CardFacts(
+        target=target,
+        description=description,
+        classes=tuple(spec["classes"]),
+        template=spec["template"],
+        temperature=temperature,
+        base=told_base(base),
+        base_digest=model.recipe.weights.get("train.model", "unknown"),
+        seed=int(inputs["seed"]),
+        images=(*counts, *[0] * (len(spec["classes"]) - len(counts))),
+        origins=tuple(_origins(store, dataset)),
+        corpus_rows=int(str(corpus.facts["rows"])),
+        corpus_shards=len(_refs(corpus, "embeddings")),
+        made_from=made.told(),
+        settings=_settings([store.manifest(made.queries), dataset, model]),
+        scores=_scores(scores[0]) if scores else {},
+        over_seeds=tuple(one["mudg"]["single"]["mean"] for one in scores),
+        verdict=read_verdict(store, made.verdict),
+        warnings=_warnings(store, made.warnings),
+    )
+
+
+def read_verdict(store: ArtifactStore, ref: ArtifactRef | None) -> Verdict | None:
+    """What the gate has found, if it was asked."""
+    if ref is None:
+        return None
+    file = store.file(ref, VERDICT)
+    try:
+        body = json.loads(file.read_text())
+        verdict = Verdict(float(body["alpha"]), bool(body["better"]), tuple(map(str, body["reasons"])))
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(what=f"{ref} is no verdict of the gate", where=str(file)) from error
+    if not 0 <= verdict.alpha <= 1:
+        raise DataError(what=f"alpha is {verdict.alpha}, and not between 0 and 1", where=str(file))
+    return verdict
+
+
+def told_base(name: str) -> str:
+    """A model's name for strangers: where it lies on somebody's disk is none of their business."""
+    if name.startswith("local-dir:"):
+        return "a local folder of open_clip"
+    architecture, _, tag = name.partition("/")
+    return f"{architecture} with weights from a local file" if tag.endswith(".safetensors") else name
+
+
+def _origins(store: ArtifactStore, dataset: Manifest) -> Iterator[Origin]:
+    """Which sources the chosen images came from. Only shards that gave some are opened."""
+    shards, found = _refs(dataset, "shards"), dataset.recipe.parents["found"]
+    assert isinstance(found, ArtifactRef)
+    lines = pq.read_table(store.file(dataset.ref, PROVENANCE), columns=["row", "outcome"])
+    rows = lines.filter(pc.equal(lines.column("outcome"), CHOSEN)).column("row")
+    places = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard"])
+    taken = places.filter(pc.is_in(places.column("row"), pa.array(rows.to_pylist(), pa.int64())))
+    by_shard = Counter(taken.column("shard").to_pylist())
+    images: Counter[tuple[str, str]] = Counter()
+    used: Counter[tuple[str, str]] = Counter()
+    for number, count in sorted(by_shard.items()):
+        source = _source(store, shards[number])
+        images[source] += count
+        used[source] += 1
+    for source, count in images.most_common():
+        yield Origin(*source, shards=used[source], images=count)
+
+
+def _source(store: ArtifactStore, shard: ArtifactRef) -> tuple[str, str]:
+    """(kind, name) of where a shard came from; a downloaded one came from a list of links."""
+    if shard.stage == DRAWN:
+        return "demo", "the demo world"
+    manifest = store.manifest(shard)
+    if "url" not in manifest.facts:
+        manifest = store.manifest(_refs(manifest, "shard")[0])
+    return str(manifest.facts["kind"]), told_url(str(manifest.facts["url"]))
+
+
+def told_url(url: str) -> str:
+    """An address without what is private in it: folders of somebody's disk, names and passwords."""
+    parts = urlsplit(url)
+    if parts.scheme in ("", "file"):
+        return f"a local folder ({parts.path.rstrip('/').rpartition('/')[2]})"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _refs(manifest: Manifest, role: str) -> tuple[ArtifactRef, ...]:
+    found = manifest.recipe.parents[role]
+    return (found,) if isinstance(found, ArtifactRef) else found
+
+
+def _settings(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    return {
+        name: value
+        for manifest in manifests
+        for name, value in manifest.recipe.settings.items()
+        if name.startswith(TOLD)
+    }
+
+
+def _scores(body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {arm: {way: body[arm][way] for way in WAYS if way in body[arm]} for arm in ARMS if arm in body}
+
+
+def _warnings(store: ArtifactStore, ref: ArtifactRef | None) -> tuple[str, ...]:
+    return () if ref is None else tuple(item.message for item in read_warnings(store.folder(ref)))
