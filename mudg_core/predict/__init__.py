@@ -1,0 +1,1 @@
+"""A finished classifier at work: images in, classes with probabilities out. Start reading at `run.py`."""
