@@ -33,10 +33,12 @@ corpus_app = typer.Typer(no_args_is_help=True, help="Say what the image pool is 
 index_app = typer.Typer(no_args_is_help=True, help="Build, measure and manage the index of the image pool.")
 target_app = typer.Typer(no_args_is_help=True, help="Build a classifier for a target.")
 dataset_app = typer.Typer(no_args_is_help=True, help="See and take out the training sets of targets.")
+model_app = typer.Typer(no_args_is_help=True, help="See and take out the classifiers of targets.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(index_app, name="index")
 app.add_typer(target_app, name="target")
 app.add_typer(dataset_app, name="dataset")
+app.add_typer(model_app, name="model")
 
 
 class Format(StrEnum):
@@ -45,6 +47,13 @@ class Format(StrEnum):
     imagefolder = "imagefolder"
     huggingface = "huggingface"
     webdataset = "webdataset"
+
+
+class Prompts(StrEnum):
+    """How a classifier's classes are said."""
+
+    single = "single"
+    averaged = "averaged"
 
 
 @app.command()
@@ -214,6 +223,10 @@ def index_remove(
 @target_app.command("run")
 def target_run(
     spec: Annotated[Path, typer.Argument(help="Target spec (YAML).", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Copy the model there: a new or empty folder.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
     file: SettingsFile = None,
     changes: Overrides = None,
@@ -235,10 +248,14 @@ def target_run(
     """
     with exit_codes(as_json):
         target = load_target(spec)  # before torch and Prefect are loaded: a bad spec is told at once
+        if out is not None:
+            from mudg_core.dataset.export.place import check_place
+
+            check_place(out)
 
         from flows.cli.runs import run_target
 
-        run_target(target, as_json, file, changes)
+        run_target(target, out, as_json, file, changes)
 
 
 @target_app.command("list")
@@ -327,6 +344,106 @@ def dataset_export(
         from flows.cli.dataset import run_export
 
         run_export(dataset, out, to, force, as_json, settings_from(file, changes))
+
+
+@model_app.command("list")
+def model_list(as_json: AsJson = False, file: SettingsFile = None, changes: Overrides = None) -> None:
+    """Classifiers that were made: for which target, of how many classes and images, and when."""
+    with exit_codes(as_json):
+        from flows.cli.model import run_list
+
+        run_list(as_json, settings_from(file, changes))
+
+
+@model_app.command("export")
+def model_export(
+    model: Annotated[
+        str, typer.Argument(help="A target's name, or `classifier/beginning-of-key`.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Argument(help="A new or empty folder.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Copy a target's classifier out of the store: weights that open_clip loads, classes, and a model card.
+
+    Of several the latest is taken. Example: `mudg model export animals ./animals`
+    """
+    with exit_codes(as_json):
+        from flows.cli.model import run_export
+
+        run_export(model, out, force, as_json, settings_from(file, changes))
+
+
+@model_app.command("onnx")
+def model_onnx(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder that `mudg model export` wrote.", show_default=False)
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write both towers of an exported model as ONNX graphs beside its weights, checked against torch.
+
+    Needs `pip install 'mudg[onnx]'`. Takes half a minute and about four times the memory of the weights.
+    Example: `mudg model onnx ./animals` writes `visual.onnx` and `text.onnx`.
+    """
+    with exit_codes(as_json):
+        from flows.cli.model import run_onnx
+
+        run_onnx(folder, as_json)
+
+
+@app.command()
+def predict(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A folder from `mudg model export`, a target's name, or `classifier/beginning-of-key`.",
+            show_default=False,
+        ),
+    ],
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files, folders (with all below them), patterns, or - for a list on standard input.",
+            show_default=False,
+        ),
+    ],
+    top: Annotated[int, typer.Option(min=1, max=1000, help="Classes told for each image, best first.")] = 1,
+    prompts: Annotated[Prompts, typer.Option(help="How classes are said.")] = Prompts.single,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV, one line an image.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write there instead of standard output.", show_default=False)
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, max=16_384, help="Images at a time.", show_default="32, or 256 on a GPU"),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write JSON, one line an image, and a last line with counts.")
+    ] = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Classify images with a finished classifier.
+
+    An image that cannot be read is told with its reason and counted; the others go on. Exit code 0: at least
+    one image was classified; 3: none could be read; 2: there was none. Examples:
+
+        mudg predict ./animals photos/ "more/**/*.jpg"
+        find . -name "*.png" | mudg predict animals - --csv --out classes.csv
+        mudg predict ./animals photo.jpg --top 5 --prompts averaged --json
+    """
+    with exit_codes(as_json):
+        if as_csv and as_json:
+            raise InputError(what="--csv and --json contradict each other", fix="give one of them")
+
+        from flows.cli.predict import Asked, run_predict
+
+        form = "json" if as_json else "csv" if as_csv else "table"
+        asked = Asked(model, tuple(images), top, prompts.value, form, out, batch_size)
+        run_predict(asked, settings_from(file, changes))
 
 
 @app.command()

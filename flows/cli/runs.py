@@ -27,6 +27,7 @@ from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
 from mudg_core.target.spec import Target
+from mudg_core.train.classifiers import copy_out
 from tasks.run import WATCHER
 from tasks.search import probing
 
@@ -53,18 +54,24 @@ def run_demo(full: bool, as_json: bool, file: Path | None, changes: Changes) -> 
     show(result, _accuracy_text(result), as_json)
 
 
-def run_target(target: Target, as_json: bool, file: Path | None, changes: Changes) -> None:
+def run_target(target: Target, out: Path | None, as_json: bool, file: Path | None, changes: Changes) -> None:
     with watched(settings_from(file, changes)) as settings:
         built = call(build_classifier, settings, target)
         store = ArtifactStore(settings.storage)
         path = publish(store, built.report, target.name, settings)
         models = [str(store.folder(ref)) for ref in built.mudg.models]
+        classifier = store.folder(built.classifier)
+        if out is not None:
+            copy_out(store, built.classifier, out)
+            classifier = out.expanduser().resolve()
         told: Any = store.manifest(built.report).facts
         result = accuracies(store, [built]) | counts(built.records)
         result |= {"models": models, "datasets": [str(ref) for ref in built.mudg.data.by_seed]}
+        result |= {"classifier": str(built.classifier), "folder": str(classifier)}
         result |= {"notes": told["notes"], "warnings": told["warnings"][target.name], "report": str(path)}
     lines = [*(f"warning: {warning['message']}" for warning in result["warnings"])]
-    lines += [f"training set: {ref}" for ref in result["datasets"]] + [f"model: {model}" for model in models]
+    lines += [f"training set: {ref}" for ref in result["datasets"]]
+    lines += [f"model: {result['folder']}", f"try it: mudg predict {target.name} IMAGES"]
     show(result, _accuracy_text(result) + "".join(f"{line}\n" for line in lines), as_json)
 
 

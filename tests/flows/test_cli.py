@@ -26,6 +26,8 @@ runner = CliRunner()
         *(["index", name] for name in ("build", "list", "promote", "rollback", "recall", "tune", "remove")),
         *(["target", name] for name in ("run", "list", "init", "prompts")),
         *(["dataset", name] for name in ("list", "export")),
+        *(["model", name] for name in ("list", "export", "onnx")),
+        ["predict"],
         ["search"],
         ["show"],
         ["settings"],
@@ -67,7 +69,8 @@ def test_search_refuses_what_is_no_query(text: str) -> None:
 def test_commands_leave_what_is_slow_to_load_to_the_stages() -> None:
     """A run that finds everything made computes nothing; torch alone would be most of its time."""
     slow = "{'torch', 'open_clip', 'sklearn'}"
-    modules = "flows.cli.runs, flows.cli.index, flows.cli.target, flows.study_prompts"
+    modules = "flows.cli.runs, flows.cli.index, flows.cli.target, flows.cli.model, flows.cli.predict, "
+    modules += "flows.study_prompts"
     code = f"import {modules}, sys; print(sorted({slow} & sys.modules.keys()))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"

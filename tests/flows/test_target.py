@@ -32,13 +32,21 @@ def test_own_classes_and_folder(folder: Path) -> None:
         "name: cats-and-cars\nclasses: [cat, car]\nevaluation: images\nseeds: [0, 1]\n"
         "settings: {dataset: {per_class: 3, ranks: exact, select: margin}}\n"
     )
-    done = mudg("target", "run", "spec.yaml", "--json", *FLAGS, cwd=folder)
+    done = mudg("target", "run", "spec.yaml", "--out", "made", "--json", *FLAGS, cwd=folder)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout)
     assert list(result["mudg"]["domains"]) == ["drawn"]
     assert len(result["models"]) == 2
     assert (Path(result["models"][0]) / "open_clip_model.safetensors").is_file()
     assert Path(result["report"]).is_file()
+    card = (folder / "made" / "README.md").read_text()
+    assert result["folder"] == str(folder / "made") and "| drawn |" in card and "the demo world" in card
+    files = [str(path) for path in sorted((folder / "images").rglob("*.png"))]
+    named = mudg("predict", "cats-and-cars", "images", "--json", cwd=folder)
+    copied = mudg("predict", "made", *files, "--json", cwd=folder)
+    assert named.returncode == copied.returncode == 0, named.stderr[-3000:]
+    assert len(named.stdout.splitlines()) == 7
+    assert named.stdout.replace("images/", f"{folder}/images/") == copied.stdout
 
 
 def test_synonyms_and_shorthands_reach_the_stages(folder: Path) -> None:
