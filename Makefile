@@ -57,7 +57,7 @@ test: setup  ## run the tests (with the checks of `make check`)
 faults: setup  ## kill the demo at many moments and see that it resumes (about half an hour)
 	$(BIN)/python -m pytest -m slow tests/faults
 
-interop: setup  ## see that clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (2.4 GB, once)
+interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)
 	$(BIN)/python -m pytest -m interop tests/interop
 
 check: setup  ## ruff, mypy --strict, import-linter
