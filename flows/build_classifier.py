@@ -27,7 +27,7 @@ from tasks.policy import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
 from tasks.target import augment, collect_evaluation
-from tasks.train import evaluate, train
+from tasks.train import evaluate, score_zero_shot, train
 
 # Plain retrieval: the class's own prompt, its nearest images, plain cross entropy. All else is the same.
 NEAREST_NEIGHBOURS = {
@@ -46,6 +46,7 @@ class Dataset:
     leaked: ArtifactRef | None  # candidates that are evaluation images, where there are any of these
     labels: ArtifactRef
     by_seed: list[ArtifactRef]
+    evaluation: ArtifactRef | None = None
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,10 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     started = start(run, target, version, evaluation)
     baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, f"{target.name}, nearest neighbours")
     plain = start(baseline, target, version, evaluation) if evaluation else None
+    tested = {"queries": started.data.queries, "evaluation": evaluation}
+    untrained = score_zero_shot.start(run, [tested]) if evaluation else None
     mudg = started.finish()
-    scores = compare(run, evaluation, mudg, plain.finish()) if plain and evaluation else []
+    scores = compare(run, tested, untrained, mudg, plain.finish()) if plain and untrained else []
     warnings = check_classes(run, **checked(version, mudg.data))
     classifier = give(run, target, version, mudg, scores, warnings)
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
@@ -108,9 +111,8 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
 
 def collect(run: Run, target: Target) -> ArtifactRef:
     """The images that a target is evaluated on."""
-    classes = list(target.classes)
-    source = Source(target.evaluation or "", classes, run.settings.evaluate.demo_images_per_class)
-    return collect_evaluation(run, classes=classes, fingerprint=source.fingerprint())
+    source = Source.of(target, run.settings.evaluate)
+    return collect_evaluation(run, **source.asked())
 
 
 def start(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactRef | None) -> Started:
@@ -135,12 +137,13 @@ def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: A
     picks = select.map(run, [{**asked, "seed": seed} for seed in target.seeds])
     sources = {"found": found, "queries": queries, "shards": version.shards}
     by_seed = fetch.map(run, [{"picks": pick, **sources} for pick in picks])
-    return Dataset(queries, found, leaked, labels, by_seed)
+    return Dataset(queries, found, leaked, labels, by_seed, evaluation)
 
 
-def compare(run: Run, evaluation: ArtifactRef, mudg: Arm, plain: Arm) -> list[ArtifactRef]:
+def compare(run: Run, tested: dict[str, Any], untrained: Pending, mudg: Arm, plain: Arm) -> list[ArtifactRef]:
     """Scores of the student before finetuning, after plain retrieval, and after the method; one a seed."""
-    common = {"names": ["nearest_neighbours", "mudg"], "queries": mudg.data.queries, "evaluation": evaluation}
+    common = {"names": ["nearest_neighbours", "mudg"], "curve": "mudg", **tested}
+    common["zero_shot"] = untrained.results()[0]
     pairs = zip(plain.models, mudg.models, strict=True)
     return evaluate.map(run, [{"models": list(pair), **common} for pair in pairs])
 
@@ -202,5 +205,5 @@ def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]
 def checked(version: IndexVersion, data: Dataset) -> dict[str, Any]:
     """What a target's warnings are told from."""
     known = {"queries": data.queries, "found": data.found, "labels": data.labels, "datasets": data.by_seed}
-    leaked = {"leaked": data.leaked} if data.leaked else {}
-    return {**known, **leaked, "index": version.index, "embeddings": version.embeddings}
+    tested = {"leaked": data.leaked, "evaluation": data.evaluation} if data.leaked else {}
+    return {**known, **tested, "index": version.index, "embeddings": version.embeddings}

@@ -35,6 +35,7 @@ TITLES = {
     "model": "finetune the student",
     "classifier": "write the model's folder",
     "evaluation": "collect evaluation images",
+    "zero-shot": "evaluate the student before finetuning",
     "scores": "evaluate per domain",
     "map": "draw the map of the images",
     "leaks": "look for evaluation images among the candidates",

@@ -39,8 +39,7 @@ def study_prompts(settings: Settings, target: Target) -> PromptsBuild:
     own = {"augment": {"method": "adaptive"}, "evaluate": {"source": target.evaluation}}
     run = Run(settings.replace(own), part=target.name)
     words = wording(run.settings.augment, target)
-    source = Source(target.evaluation or "", words["classes"], settings.evaluate.demo_images_per_class)
-    images = collect_evaluation(run, classes=words["classes"], fingerprint=source.fingerprint())
+    images = collect_evaluation(run, **Source.of(target, settings.evaluate).asked())
     said = _by_class(settings, target)
     queries = augment(run, **words)
     found = study(run, queries=queries, evaluation=images, pool=words["pool"], by_class=said)

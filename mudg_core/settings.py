@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from mudg_core.errors import SettingsError
 
@@ -282,9 +290,27 @@ class TrainSettings(Area):
 class EvaluateSettings(Area):
     """Evaluation; only this stage ever sees true labels."""
 
-    source: str | None = Field(None, description="demo:TARGET or a folder; a target's own `evaluation` wins")
+    source: str | None = Field(
+        None, description="demo:TARGET, a folder or LAYOUT:PATH; a target's own `evaluation` wins"
+    )
     batch_size: int = Field(256, ge=1, le=16_384)
     demo_images_per_class: int = Field(20, ge=1, le=10_000)
+    alpha_points: int = Field(
+        5,
+        ge=0,
+        le=101,
+        description="of the WiSE-FT curve from initial to finetuned weights, ends included; 0: no curve",
+    )
+    alpha_images: int = Field(
+        512, ge=1, le=50_000, description="evaluation images that the curve is measured on, at most"
+    )
+
+    @field_validator("alpha_points")
+    @classmethod
+    def _both_ends(cls, points: int) -> int:
+        if points == 1:
+            raise ValueError("a curve has two ends: give 0, or 2 and more")
+        return points
 
 
 class Settings(Area):

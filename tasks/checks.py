@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from mudg_core.dataset.warning import TargetWarning, warn_of_few, write_warnings
 from mudg_core.encode.shard import gather_images, gather_texts
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import encoded_images
+from mudg_core.evaluate.match import warn_of_unmatched
 from mudg_core.index.opened import check_model
 from mudg_core.index.samples import Samples
 from mudg_core.index.vectors import Float32, Int64
@@ -67,6 +69,7 @@ def check_classes(
     labels: ArtifactRef,
     datasets: Refs | None = None,
     leaked: ArtifactRef | None = None,
+    evaluation: ArtifactRef | None = None,
 ) -> Facts:
     """All warnings of a target. `datasets` are its training sets, one a seed, and `leaked` its leaks."""
     settings = work.settings.dataset
@@ -84,6 +87,9 @@ def check_classes(
         told += leaks.warn_of_leaks(
             pq.read_table(work.store.file(leaked, leaks.LEAKS)), settings.exclude_leaks
         )
+    if evaluation is not None:
+        facts: Any = work.store.manifest(evaluation).facts
+        told += warn_of_unmatched(facts.get("unknown", []), facts.get("empty", []))
     write_warnings(told, work.scratch)
     shares = {"share": presence.share.tolist(), "support": presence.support.tolist()}
     (work.scratch / "presence.json").write_text(json.dumps({"classes": names, **shares}, indent=1))

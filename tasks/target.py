@@ -54,16 +54,21 @@ def augment(
     )
 
 
-@stage("evaluation", settings=("evaluate.demo_images_per_class",))
-def collect_evaluation(work: Work, *, classes: list[str], fingerprint: str) -> Facts:
+@stage("evaluation", algorithm=2, settings=("evaluate.demo_images_per_class",))
+def collect_evaluation(
+    work: Work, *, classes: list[str], synonyms: dict[str, list[str]], fingerprint: str
+) -> Facts:
     """Labelled images of a target, by domain; only `evaluate` ever reads them.
 
     Where they lie is in the settings and not in the key: a folder that was moved is the same data.
     """
     settings = work.settings.evaluate
-    images = Source(settings.source or "", classes, settings.demo_images_per_class)
+    images = Source(settings.source or "", classes, settings.demo_images_per_class, synonyms)
     counts = write_evaluation(images.read(), work.scratch)
-    return Facts({"images": sum(counts.values()), "domains": counts})
+    there = np.concatenate(list(EvaluationSet.open(work.scratch).labels.values()))
+    empty = np.setdiff1d(np.arange(len(classes)), there)
+    told = {"unknown": list(images.matching().unknown), "empty": [classes[label] for label in empty]}
+    return Facts({"images": len(there), "domains": counts, **told})
 
 
 @stage("prompts", settings=(*AUGMENT, "evaluate.batch_size"), weights=("train.model",), gpu=True)

@@ -8,18 +8,25 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 
 from mudg_core.dataset.training_set import read_training_set
 from mudg_core.evaluate.images import EvaluationSet
-from mudg_core.settings import TrainSettings
+from mudg_core.settings import Json, TrainSettings
 from mudg_core.storage import ArtifactRef, Facts
-from mudg_core.target.queries import read_queries
+from mudg_core.target.queries import Queries, read_queries
 from tasks.policy import Work, stage
 from tasks.stopping import stopping
+
+if TYPE_CHECKING:
+    from mudg_core.evaluate.classifier import Classifier
+    from mudg_core.evaluate.curve import Curve
+
+SCORES = "scores.json"
 
 # All but the model, whose weights count, and how often checkpoints are kept, which changes nothing. Sizes of
 # chunks change how sums are rounded.
@@ -66,19 +73,65 @@ def _log() -> Any:
         return logging.getLogger(__name__)
 
 
-@stage("scores", settings=("evaluate.batch_size",), weights=("train.model",), gpu=True)
-def evaluate(
-    work: Work, *, models: list[ArtifactRef], names: list[str], queries: ArtifactRef, evaluation: ArtifactRef
-) -> Facts:
-    """Accuracy per domain of the student before (`zero_shot`) and after finetuning (`models` by `names`)."""
-    from mudg_core.evaluate.classifier import finetuned, zero_shot
+EVALUATE = ("evaluate.batch_size", "train.temperature")
 
-    device, size = work.settings.compute.device, work.settings.evaluate.batch_size
+
+@stage("zero-shot", settings=EVALUATE, weights=("train.model",), gpu=True)
+def score_zero_shot(work: Work, *, queries: ArtifactRef, evaluation: ArtifactRef) -> Facts:
+    """All measures of the student before finetuning, which are the same for every seed."""
+    from mudg_core.evaluate.classifier import zero_shot
+
     images = EvaluationSet.open(work.store.folder(evaluation))
-    asked = read_queries(work.store.folder(queries))
-    arms = {"zero_shot": zero_shot(work.clip(work.settings.train.model), asked)}
-    arms |= {name: finetuned(work.store.folder(ref), device) for name, ref in zip(names, models, strict=True)}
-    results = {name: arm.scores(images, size) for name, arm in arms.items()}
-    body = {name: {way: asdict(found) for way, found in ways.items()} for name, ways in results.items()}
-    (work.scratch / "scores.json").write_text(json.dumps(body, indent=1))
-    return Facts({name: ways["single"].mean for name, ways in results.items()})
+    student = zero_shot(work.clip(work.settings.train.model), read_queries(work.store.folder(queries)))
+    return _write_scores(work, {"zero_shot": _scores(work, student, images)})
+
+
+@stage(
+    "scores",
+    algorithm=2,
+    settings=(*EVALUATE, "evaluate.alpha_points", "evaluate.alpha_images"),
+    weights=("train.model",),
+    gpu=True,
+)
+def evaluate(
+    work: Work,
+    *,
+    models: list[ArtifactRef],
+    names: list[str],
+    queries: ArtifactRef,
+    evaluation: ArtifactRef,
+    zero_shot: ArtifactRef | None = None,
+    curve: str = "",
+) -> Facts:
+    """All measures of models, by `names`, beside those of `zero_shot`; and for the model that `curve` names
+    accuracy along the way from the initial to its weights."""
+    from mudg_core.evaluate.classifier import finetuned
+
+    folders = {name: work.store.folder(ref) for name, ref in zip(names, models, strict=True)}
+    images = EvaluationSet.open(work.store.folder(evaluation))
+    body: Json = json.loads(work.store.file(zero_shot, SCORES).read_text()) if zero_shot else {}
+    for name, folder in folders.items():
+        body[name] = _scores(work, finetuned(folder, work.settings.compute.device), images)
+    if curve and work.settings.evaluate.alpha_points:
+        asked = read_queries(work.store.folder(queries))
+        body[curve]["alpha"] = asdict(_curve(work, folders[curve], asked, images))
+    return _write_scores(work, body)
+
+
+def _scores(work: Work, model: Classifier, images: EvaluationSet) -> Json:
+    found = model.scores(images, work.settings.evaluate.batch_size, work.settings.train.temperature)
+    return {way: asdict(measured) for way, measured in found.items()}
+
+
+def _curve(work: Work, folder: Path, queries: Queries, images: EvaluationSet) -> Curve:
+    from mudg_core.evaluate.curve import alpha_curve
+    from mudg_core.train.interpolate import initial_student, open_student
+
+    settings, tuned = work.settings.evaluate, open_student(folder, work.settings.compute.device)
+    initial = initial_student(work.clip(work.settings.train.model), tuned.prompt)
+    return alpha_curve(initial, tuned, queries, images, settings.alpha_points, settings.alpha_images)
+
+
+def _write_scores(work: Work, body: Json) -> Facts:
+    (work.scratch / SCORES).write_text(json.dumps(body, indent=1, allow_nan=False))
+    return Facts({name: ways["single"]["mean"] for name, ways in body.items()})

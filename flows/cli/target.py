@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from flows.cli.output import settings_from, show, table_of
 from mudg_core.errors import InputError, MudgError
-from mudg_core.evaluate.folder import read_folder
 from mudg_core.settings import Json
 from mudg_core.target.ready import READY, ready_spec, ready_text, ready_values
 from mudg_core.target.spec import Target
@@ -38,7 +37,7 @@ def _described(name: str) -> Json:
 def run_init(name: str, data: Path | None, out: Path | None, as_json: bool) -> None:
     """Writes a spec that was tried: what it cannot read, it says now and not when it is run."""
     target = ready_spec(name, data)
-    evaluation = data if data is not None and data.is_dir() and _has_images(data, target) else None
+    evaluation = data if data is not None and _has_images(data, target) else None
     text = ready_text(name, data, evaluation)
     path = out or Path(f"{name}.yaml")
     try:
@@ -55,9 +54,12 @@ def run_init(name: str, data: Path | None, out: Path | None, as_json: bool) -> N
 
 
 def _has_images(data: Path, target: Target) -> bool:
-    """Whether the folder can be evaluated on as it is."""
+    """Whether the dataset can be evaluated on as it is."""
+    from mudg_core.evaluate.images import Source  # Arrow and Pillow: other commands do without
+
     try:
-        return next(read_folder(data, target.classes), None) is not None
+        source = Source(str(data), list(target.classes), 1, target.synonyms)
+        return next(source.listed("test"), None) is not None
     except MudgError:
         return False
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 WARNINGS = "warnings.json"
-Kind = Literal["absent", "twins", "few", "leaks"]
+Kind = Literal["absent", "twins", "few", "leaks", "unmatched", "unmeasured"]
 
 
 @dataclass(frozen=True)

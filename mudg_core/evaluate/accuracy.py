@@ -23,13 +23,19 @@ class Score:
 
 def score(images: Mapping[str, Float32], labels: Mapping[str, Int64], texts: Float32) -> Score:
     """Scores a classifier given as text features against images of each domain."""
-    right = {
-        domain: np.argmax(features @ texts.T, axis=1) == labels[domain] for domain, features in images.items()
+    given = {
+        domain: (np.argmax(features @ texts.T, axis=1), labels[domain]) for domain, features in images.items()
     }
+    return score_of(given, len(texts))
+
+
+def score_of(given: Mapping[str, tuple[Int64, Int64]], classes: int) -> Score:
+    """The same of answers, as (predicted, true) labels of each domain."""
+    right = {domain: predicted == truth for domain, (predicted, truth) in given.items()}
     domains = {domain: 100 * float(hits.mean()) for domain, hits in right.items()}
-    hits, truth = np.concatenate(list(right.values())), np.concatenate([labels[domain] for domain in right])
-    counts = np.bincount(truth, minlength=len(texts))
-    per_class = 100 * np.bincount(truth, weights=hits, minlength=len(texts)) / np.maximum(counts, 1)
+    hits, truth = np.concatenate(list(right.values())), np.concatenate([truth for _, truth in given.values()])
+    counts = np.bincount(truth, minlength=classes)
+    per_class = 100 * np.bincount(truth, weights=hits, minlength=classes) / np.maximum(counts, 1)
     return Score(mean=float(np.mean(list(domains.values()))), domains=domains, classes=per_class.tolist())
 
 

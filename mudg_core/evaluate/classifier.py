@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mudg_core.encode.models import Clip, Pixels, load_clip
-from mudg_core.evaluate.accuracy import Score, score
-from mudg_core.evaluate.images import EvaluationSet
+from mudg_core.evaluate.images import LabelledImages
+from mudg_core.evaluate.measures import Measured, answer, measure
 from mudg_core.target.queries import Queries
 from mudg_core.train.export import load_classifier
 
@@ -25,13 +25,21 @@ class Classifier:
     clip: Clip
     texts: Mapping[str, Float32]
 
-    def scores(self, images: EvaluationSet, batch_size: int) -> dict[str, Score]:
-        """Accuracy with single and with averaged prompts."""
+    def scores(self, images: LabelledImages, batch_size: int, temperature: float) -> dict[str, Measured]:
+        """All measures with single and with averaged prompts; images are embedded once for both."""
         features = image_features(self.clip, images, batch_size)
-        return {way: score(features, images.labels, self.texts[way]) for way in WAYS}
+        return {way: _measured(features, images, self.texts[way], temperature) for way in WAYS}
 
 
-def image_features(clip: Clip, images: EvaluationSet, batch_size: int) -> dict[str, Float32]:
+def _measured(
+    features: Mapping[str, Float32], images: LabelledImages, texts: Float32, temperature: float
+) -> Measured:
+    labels = images.labels
+    given = {domain: answer(found, labels[domain], texts, temperature) for domain, found in features.items()}
+    return measure(given, len(texts))
+
+
+def image_features(clip: Clip, images: LabelledImages, batch_size: int) -> dict[str, Float32]:
     """Features by domain; images stream by, only these stay."""
     return {
         domain: np.concatenate(

@@ -22,12 +22,16 @@ TITLES = {  # the gravest first
     "absent": "The corpus seems to lack this",
     "twins": "Nearly one class",
     "few": "Few images",
+    "unmatched": "Classes of the evaluation data that are left out",
+    "unmeasured": "Not evaluated",
 }
 TALLY = {
     "leaks": "of leaked images",
     "absent": "of absent classes",
     "twins": "of classes that are nearly one",
     "few": "of few images",
+    "unmatched": "of evaluation data left out",
+    "unmeasured": "of classes without evaluation images",
 }
 
 

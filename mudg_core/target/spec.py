@@ -46,7 +46,7 @@ class Target(Area):
     template: str = Field("a photo of a {}.", max_length=MAX_NAME)
     evaluation: str | None = Field(
         None,
-        description="demo:TARGET, or a folder DOMAIN/CLASS/*.jpg whose class folders are named as `classes`",
+        description="demo:TARGET, a dataset's folder, or LAYOUT:PATH (zhou, fgvc, imagenet, wordnet, folder)",
     )
     seeds: tuple[Seed, ...] = Field((0,), min_length=1, max_length=32)
     profile: Literal["mudg", "paper", "author-code"] | None = Field(

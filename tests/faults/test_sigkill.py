@@ -42,6 +42,7 @@ STAGES = [
     "picks",
     "dataset",
     "model",
+    "zero-shot",
     "scores",
     "map",
     "warnings",
