@@ -239,7 +239,7 @@ def target_run(
         classes: [shoe, boot]        # or classes_from: a list or a dataset folder
         synonyms: {boot: [wellington]}
         template: a photo of a {}.
-        evaluation: path/to/folder   # DOMAIN/CLASS/*.jpg
+        evaluation: path/to/folder   # a dataset: DOMAIN/CLASS/*.jpg, split_zhou_*.json, ImageNet …
         seeds: [0, 1, 2]
         per_class: 32                # also neighbors, augmentations, iterations
         settings: {train: {diversity: 0.3}}
@@ -282,8 +282,8 @@ def target_init(
 ) -> None:
     """Write a spec of a known task that `mudg target run` takes.
 
-    Class names of the large tasks are read from your copy of the dataset, which is also evaluated on if it is
-    a folder CLASS/* or DOMAIN/CLASS/*. Example: `mudg target init pacs --data datasets/PACS`
+    Class names of the large tasks are read from your copy of the dataset, which is also evaluated on if its
+    images are there. Example: `mudg target init pacs --data datasets/PACS`
     """
     with exit_codes(as_json):
         from flows.cli.target import run_init
@@ -444,6 +444,48 @@ def predict(
         form = "json" if as_json else "csv" if as_csv else "table"
         asked = Asked(model, tuple(images), top, prompts.value, form, out, batch_size)
         run_predict(asked, settings_from(file, changes))
+
+
+@app.command()
+def evaluate(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A model's folder, or a model as `encode.model` names it (ARCHITECTURE/TAG …).",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="Labelled images: a dataset's folder, LAYOUT:PATH, or demo:TARGET.", show_default=False
+        ),
+    ],
+    classes: Annotated[
+        Path | None,
+        typer.Option(
+            help="Class names of a model that has none: a list or a dataset.", show_default="those of DATA"
+        ),
+    ] = None,
+    template: Annotated[str, typer.Option(help="Prompt of a model that has none.")] = "a photo of a {}.",
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Measure a model on labelled images: accuracy by domain and class, confusions, calibration.
+
+    A model that mudg trained brings its classes and prompts; any other CLIP model is asked by a template.
+    Needs no index and keeps nothing. Layouts are seen from the folder: `split_zhou_*.json`, FGVC's lists,
+    ImageNet's files, WordNet folders, CLASS/\\* and DOMAIN/CLASS/\\* (docs/evaluate.md). Examples:
+
+        mudg evaluate .mudg/artifacts/model/3fa9… datasets/PACS
+        mudg evaluate ViT-B-32/laion2b_s34b_b79k datasets/food-101 --template "a photo of {}, a type of food."
+        mudg evaluate demo:student demo:animals --json
+    """
+    with exit_codes(as_json):
+        from flows.cli.evaluate import run_evaluate
+
+        run_evaluate(model, data, classes, template, as_json, settings_from(file, changes))
 
 
 @app.command()

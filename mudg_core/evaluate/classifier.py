@@ -14,6 +14,7 @@ from mudg_core.encode.models import Clip, Pixels, load_clip
 from mudg_core.evaluate.images import LabelledImages
 from mudg_core.evaluate.measures import Measured, answer, measure
 from mudg_core.target.queries import Queries
+from mudg_core.target.spec import Target
 from mudg_core.train.export import load_classifier
 
 Float32 = NDArray[np.float32]
@@ -28,7 +29,8 @@ class Classifier:
     def scores(self, images: LabelledImages, batch_size: int, temperature: float) -> dict[str, Measured]:
         """All measures with single and with averaged prompts; images are embedded once for both."""
         features = image_features(self.clip, images, batch_size)
-        return {way: _measured(features, images, self.texts[way], temperature) for way in WAYS}
+        ways = [way for way in WAYS if way in self.texts]
+        return {way: _measured(features, images, self.texts[way], temperature) for way in ways}
 
 
 def _measured(
@@ -60,10 +62,15 @@ def _batches(clip: Clip, images: Iterable[Image.Image], size: int) -> Iterator[P
         yield np.stack(batch)
 
 
+def plain(clip: Clip, target: Target) -> Classifier:
+    """Any CLIP model, with one prompt a class."""
+    return Classifier(clip, {"single": clip.encode_texts(target.prompts())})
+
+
 def zero_shot(clip: Clip, queries: Queries) -> Classifier:
     """The student before any training."""
     averaged = np.mean([clip.encode_texts(prompts) for prompts in queries.prompts()], axis=0)
-    return Classifier(clip, {"single": clip.encode_texts(queries.target.prompts()), "averaged": averaged})
+    return Classifier(clip, {**plain(clip, queries.target).texts, "averaged": averaged})
 
 
 def finetuned(folder: Path, device: str) -> Classifier:

@@ -16,7 +16,7 @@ Int64 = NDArray[np.int64]
 
 BINS = 15
 NEAR = 5
-MAX_PAIRS = 50
+MAX_PAIRS = 200
 BLOCK = 4096  # images whose scores for all classes are in memory at a time
 
 

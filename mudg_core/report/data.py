@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mudg_core.dataset.hubness import Hubness
 from mudg_core.dataset.map import ClassMap
 from mudg_core.dataset.warning import TargetWarning
+from mudg_core.report.measured import Measures
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class TargetReport:
     warnings: tuple[TargetWarning, ...] = ()
     hubness: Hubness | None = None
     map: ClassMap | None = None
+    measures: Measures | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -30,6 +31,7 @@ from mudg_core.report.data import (
     Timing,
 )
 from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
+from mudg_core.report.measured import measures_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
 from mudg_core.target.spec import Target
 
@@ -87,7 +89,8 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
     labelled = _json(store.manifest(made.labels).facts["per_label"])
     after = _json(dataset["per_label"])
     classes = made.target.classes
-    scores, class_accuracy = _scores(store, made.scores)
+    measured = [_json_file(store, ref, "scores.json") for ref in made.scores]
+    scores, class_accuracy = _scores(measured)
     return TargetReport(
         name=made.target.name,
         description=made.target.description,
@@ -111,6 +114,7 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
         warnings=warnings_of(store, made.warnings),
         hubness=hubness_of(store, made.labels),
         map=map_of(store, made.map),
+        measures=measures_of(measured),
     )
 
 
@@ -132,20 +136,18 @@ def gather_index(
 
 
 def _scores(
-    store: ArtifactStore, refs: Sequence[ArtifactRef]
+    seeds: Sequence[dict[str, Any]],
 ) -> tuple[dict[str, DomainScores], dict[str, tuple[float, ...]]]:
     """By arm; the score of averaged prompts under the arm's name with `_averaged`."""
-    if not refs:
-        return {}, {}
-    seeds = [_json_file(store, ref, "scores.json") for ref in refs]
     scores: dict[str, DomainScores] = {}
     classes: dict[str, tuple[float, ...]] = {}
-    for arm in seeds[0]:
+    for arm in seeds[0] if seeds else ():
         for way, suffix in (("single", ""), ("averaged", "_averaged")):
             summary: Any = summarise([seed[arm][way] for seed in seeds])
             scores[arm + suffix] = DomainScores(**summary)
-        each = [seed[arm]["single"]["classes"] for seed in seeds]
-        classes[arm] = tuple(sum(values) / len(values) for values in zip(*each, strict=True))
+        each = np.mean([seed[arm]["single"]["classes"] for seed in seeds], axis=0)
+        there = np.asarray(seeds[0][arm]["single"]["counts"]) > 0
+        classes[arm] = tuple(np.where(there, each, np.nan).tolist())  # no images, no accuracy
     return scores, classes
 
 

@@ -13,6 +13,7 @@ from mudg_core.report.charts.bars import MAX_DOMAINS, MAX_ROWS
 from mudg_core.report.charts.lists import MAX_GAINS
 from mudg_core.report.data import Descriptor, IndexReport, ReportData, TargetReport
 from mudg_core.report.gallery import Card, ClassGallery, galleries, previews
+from mudg_core.report.measured_view import MeasuresView, measures_view
 from mudg_core.report.panels import (
     HubnessView,
     MapView,
@@ -80,6 +81,7 @@ class TargetView:
     warnings: WarningView | None
     hubness: HubnessView | None
     map: MapView | None
+    measures: MeasuresView | None
 
 
 def target_views(data: ReportData) -> list[TargetView]:
@@ -123,6 +125,7 @@ def _target(target: TargetReport, place: int, classes: tuple[ClassGallery, ...])
         warnings=warning_view(target.warnings),
         hubness=hubness_view(target),
         map=map_view(target),
+        measures=measures_view(target),
     )
 
 

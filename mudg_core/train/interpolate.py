@@ -33,8 +33,10 @@ def open_student(folder: Path, device: str) -> Student:
 
 @torch.no_grad()
 def between(initial: Student, tuned: Student, alpha: float) -> Student:
-    """(1 - alpha) initial + alpha finetuned weights; both stay as they are."""
-    mixed = copy.deepcopy(tuned)
+    """(1 - alpha) initial + alpha finetuned weights; both stay as they are. The tokenizer, which has no
+    weights and takes longer to copy than they do, is shared."""
+    tokenizer = tuned.clip.tokenizer
+    mixed = copy.deepcopy(tuned, {id(tokenizer): tokenizer})
     start = dict(initial.named_parameters())
     for name, parameter in mixed.named_parameters():
         parameter.copy_(torch.lerp(start[name], parameter, alpha))

@@ -28,6 +28,7 @@ runner = CliRunner()
         *(["dataset", name] for name in ("list", "export")),
         *(["model", name] for name in ("list", "export", "onnx")),
         ["predict"],
+        ["evaluate"],
         ["search"],
         ["show"],
         ["settings"],

@@ -5,15 +5,18 @@ from mudg_core.report.charts.curves import objective_curves, recall_curves
 from mudg_core.report.charts.lineage import lineage
 from mudg_core.report.charts.lines import objective, recall, training
 from mudg_core.report.charts.lists import class_gains, funnel, outcome_legend, outcomes, timings
+from mudg_core.report.charts.measures import alpha_curve, confidences, reliability
 from mudg_core.report.charts.pairs import hubness
 from mudg_core.report.charts.prompts import prompt_study
 from mudg_core.report.charts.scatter import class_map
 
 __all__ = [
     "accuracy",
+    "alpha_curve",
     "charted",
     "class_gains",
     "class_map",
+    "confidences",
     "descriptor_losses",
     "funnel",
     "hubness",
@@ -26,6 +29,7 @@ __all__ = [
     "prompt_study",
     "recall",
     "recall_curves",
+    "reliability",
     "timings",
     "training",
 ]

@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 from mudg_core.dataset.hubness import Hubness
 from mudg_core.dataset.map import ClassMap
 from mudg_core.dataset.warning import TargetWarning
+from mudg_core.evaluate.measures import Bin, Calibration
 from mudg_core.report.data import (
     Descriptor,
     DomainScores,
@@ -23,6 +24,7 @@ from mudg_core.report.data import (
     TargetReport,
     Timing,
 )
+from mudg_core.report.measured import AlphaPoint, ArmMeasures, ConfusedPair, Measures
 
 ANIMALS = (
     "cat",
@@ -115,17 +117,46 @@ def fake_target(
         losses=tuple(_loss_curve(dice) for _ in range(seeds)),
         initial_share=0.367,
         min_cosine=0.25,
-        **(_extras(classes) if extras else {}),
+        **(_extras(classes, seeds) if extras else {}),
     )
 
 
-def _extras(classes: tuple[str, ...]) -> dict[str, Any]:
+def _extras(classes: tuple[str, ...], seeds: int) -> dict[str, Any]:
     """What only some runs have."""
     return {
         "warnings": fake_warnings(classes),
         "hubness": fake_hubness(len(classes)),
         "map": fake_map(len(classes)),
+        "measures": fake_measures(len(classes), seeds),
     }
+
+
+def fake_measures(size: int, seeds: int = 1) -> Measures:
+    """A student that is too sure of itself, and less so after finetuning."""
+    dice = np.random.default_rng(size)
+
+    def calibration(excess: float) -> Calibration:
+        centres = (np.arange(15) + 0.5) / 15
+        images = dice.integers(20, 160, 15)
+        bins = [
+            Bin(place / 15, (place + 1) / 15, int(n), 100 * float(c), max(0.0, 100 * float(c) - excess))
+            for place, (c, n) in enumerate(zip(centres, images, strict=True))
+        ]
+        return Calibration(excess, 71.2, 71.2 - excess, bins)
+
+    pairs = sorted({(int(a), int(b)) for a, b in dice.integers(0, size, (40, 2)) if a != b})
+    confused = [
+        ConfusedPair(truth, predicted, 40.0 - place, 50.0 - place, None if place % 3 else 61.5)
+        for place, (truth, predicted) in enumerate(pairs)
+    ]
+    arms = {"zero_shot": 19.4, "nearest_neighbours": 12.0, "mudg": 6.3}
+    curve = [(0.0, 58.9), (0.25, 66.0), (0.5, 70.4), (0.75, 71.6), (1.0, 71.2)]
+    return Measures(
+        {arm: ArmMeasures(58.1, 91.3 if size > 5 else None, calibration(more)) for arm, more in arms.items()},
+        tuple(confused),
+        tuple(AlphaPoint(a, v, v - 1.2, 0.0 if seeds == 1 else 0.8) for a, v in curve),
+        512,
+    )
 
 
 def fake_warnings(classes: tuple[str, ...]) -> tuple[TargetWarning, ...]:

@@ -10,6 +10,7 @@ import pytest
 from markupsafe import Markup
 
 from mudg_core.dataset.hubness import Hubness
+from mudg_core.evaluate.measures import Bin, Calibration
 from mudg_core.report import charts
 from mudg_core.report.charts.layers import depths, layout
 from mudg_core.report.charts.lines import MAX_POINTS, smooth, thin
@@ -17,13 +18,18 @@ from mudg_core.report.charts.pairs import MAX_HUBS
 from mudg_core.report.charts.scatter import KINDS
 from mudg_core.report.charts.svg import log_ticks, tag, ticks
 from mudg_core.report.data import Descriptor, DomainScores, LineageNode, Timing
+from mudg_core.report.measured import AlphaPoint
 from mudg_core.report.words import columns, duration, number, shorten, signed
 from tests.core.report.fake import fake_lineage, fake_map, fake_report, fake_target
 
 TARGET, REPORT = fake_target(seeds=3, extras=True), fake_report()
-assert REPORT.index and TARGET.hubness and TARGET.map
+assert REPORT.index and TARGET.hubness and TARGET.map and TARGET.measures
+CALIBRATED = {arm: found.calibration for arm, found in TARGET.measures.arms.items()}
 EVERY = {
     "accuracy": charts.accuracy(TARGET.scores),
+    "alpha": charts.alpha_curve(TARGET.measures.alpha),
+    "reliability": charts.reliability(CALIBRATED),
+    "confidences": charts.confidences(CALIBRATED),
     "gains": charts.class_gains(
         TARGET.classes, *(TARGET.class_accuracy[arm] for arm in ("zero_shot", "mudg"))
     ),
@@ -61,6 +67,27 @@ def test_accuracy_prints_each_value_and_the_mean_apart() -> None:
     assert "mean ± std" in shown and 'class="whisker"' in EVERY["accuracy"]
 
 
+def test_reliability_and_confidence_follow_the_bins() -> None:
+    found = Calibration(10.0, 50.0, 40.0, [Bin(0.2, 0.4, 30, 30.0, 10.0), Bin(0.8, 1.0, 10, 90.0, 90.0)])
+    dots = ElementTree.fromstring(charts.reliability({"mudg": found})).findall(".//circle")
+    (low, lower), (high, higher) = ((float(dot.get("cx", "")), float(dot.get("cy", ""))) for dot in dots)
+    assert low < high and lower > higher
+    assert "30 answers, 30.0 % sure, 10.0 % right" in (dots[0][0].text or "")
+    bars = ElementTree.fromstring(charts.confidences({"mudg": found})).findall(".//rect")
+    heights = [float(bar.get("height", "")) for bar in bars]
+    assert heights[0] == pytest.approx(3 * heights[1], rel=0.01)
+    assert [bar[0].text for bar in bars] == ["MUDG: 75.0 % of answers", "MUDG: 25.0 % of answers"]
+
+
+def test_the_way_between_the_weights_has_two_lines_and_a_band_over_seeds() -> None:
+    assert TARGET.measures
+    points = TARGET.measures.alpha
+    drawn = ElementTree.fromstring(charts.alpha_curve(points))
+    assert len(drawn.findall(".//circle")) == 2 * len(points) and 'class="band' in EVERY["alpha"]
+    alone = [AlphaPoint(point.alpha, point.single, point.averaged, 0.0) for point in points]
+    assert 'class="band' not in charts.alpha_curve(alone)
+
+
 def test_many_domains_are_cut() -> None:
     scores = {"mudg": DomainScores(50.0, 0.0, {f"domain {i}": 50.0 for i in range(40)})}
     assert len(ElementTree.fromstring(charts.accuracy(scores)).findall(".//rect")) == 8 + 1 + 1
@@ -71,6 +98,10 @@ def test_charts_of_nothing_and_of_nonsense() -> None:
     hard = [
         charts.accuracy({"mudg": DomainScores(nan, nan, {"a": nan})}),
         charts.class_gains(("a",), (nan,), (1.0,)),
+        charts.alpha_curve(()),
+        charts.alpha_curve([AlphaPoint(0.0, nan, 1.0, nan), AlphaPoint(1.0, 2.0, 2.0, 0.0)]),
+        charts.reliability({}),
+        charts.confidences({"mudg": Calibration(0.0, 0.0, 0.0, [])}),
         charts.labels((), (), ()),
         charts.descriptor_losses(()),
         charts.descriptor_losses([Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)]),

@@ -187,7 +187,7 @@ def test_any_number_of_classes(size: int) -> None:
         assert len(shown) == 300
 
 
-SECTIONS = ("warnings:", "Map of the images", "Hubs")
+SECTIONS = ("warnings:", "Map of the images", "Hubs", "Confusions", "Confidence", "Between the weights")
 
 
 def test_what_a_run_lacks_is_left_out() -> None:
