@@ -1,0 +1,152 @@
+"""Classifiers that need no training: a cache of labelled images beside the zero-shot classifier.
+
+Tip-Adapter (Zhang et al., 2022): an image is also what the images of the cache that look like it are,
+
+    logits = T f·W + alpha sum_j exp(-beta (1 - f·F_j)) L_j
+
+with f the image, W the text features of the classes, F_j the images of the cache, L_j their labels, one-hot.
+Tip-X (SuS-X, Udandarao et al., 2023) adds what images are that the classifier is in the same doubt about:
+
+    + gamma sum_j psi(-KL(s(f) || s(F_j))) L_j,    s(x) = softmax(T x·W)
+
+where psi brings the divergences to the range of the affinities above. Both ranges are taken from the cache
+itself, each image against the others, so that a test image's logits never depend on other test images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float32 = NDArray[np.float32]
+Int64 = NDArray[np.int64]
+
+ELEMENTS = 1 << 24  # of an affinity matrix in memory at a time
+RANGED = 1000  # images of the cache that the ranges are taken from, at most
+TINY = 1e-12
+ALPHAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+BETAS = (1.0, 3.0, 5.5, 10.0, 30.0)
+GAMMAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The three numbers of the formulas; gamma 0 is Tip-Adapter."""
+
+    alpha: float
+    beta: float
+    gamma: float
+
+
+def usual(gammas: Sequence[float]) -> Weights:
+    """Where there is nothing to choose them by."""
+    return Weights(alpha=1.0, beta=5.5, gamma=1.0 if max(gammas) else 0.0)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Unit features and labels of images; `texts` are the zero-shot classifier."""
+
+    images: Float32  # label by label
+    labels: Int64
+    texts: Float32
+    temperature: float
+
+    @classmethod
+    def of(cls, images: Float32, labels: Int64, texts: Float32, temperature: float) -> Cache:
+        order = np.argsort(labels, kind="stable")
+        return cls(images[order], labels[order], texts, temperature)
+
+    def logits(self, images: Float32, weights: Weights) -> Float32:
+        """One line for each image."""
+        parts = [self._plain(block) + self._by_weights(block, weights) for block in self._blocks(images)]
+        return np.concatenate([np.zeros((0, len(self.texts)), np.float32), *parts])
+
+    def predict(self, images: Float32, weights: Weights) -> Int64:
+        """The class of each image; logits of a block are in memory at a time."""
+        parts = [self.logits(block, weights).argmax(axis=1) for block in self._blocks(images)]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    def affinity(self, images: Float32, beta: float) -> Float32:
+        """What Tip-Adapter adds for each class, before alpha; of a few images."""
+        return self._by_label(np.exp(-beta * (1 - images @ self.images.T)))
+
+    def likeness(self, images: Float32, beta: float) -> Float32:
+        """What Tip-X adds, before gamma."""
+        near, far, low, high = self._ranges(beta)
+        share = (self._divergence(images) - near) / max(far - near, TINY)
+        return self._by_label((high - share * (high - low)).astype(np.float32))
+
+    def _by_weights(self, images: Float32, weights: Weights) -> Float32:
+        added = np.zeros((len(images), len(self.texts)), np.float32)
+        if weights.alpha:
+            added += np.float32(weights.alpha) * self.affinity(images, weights.beta)
+        if weights.gamma:
+            added += np.float32(weights.gamma) * self.likeness(images, weights.beta)
+        return added
+
+    def _plain(self, images: Float32) -> Float32:
+        return np.asarray(self.temperature * (images @ self.texts.T), np.float32)
+
+    def _blocks(self, images: Float32) -> Iterator[Float32]:
+        size = max(1, ELEMENTS // max(1, len(self.images)))
+        return (images[first : first + size] for first in range(0, len(images), size))
+
+    def _by_label(self, each: Float32) -> Float32:
+        """Sums over the images of each label, which lie side by side: one-hot labels without the zeros."""
+        found = np.zeros((len(each), len(self.texts)), np.float32)
+        labels, starts = np.unique(self.labels, return_index=True)
+        if len(labels):
+            found[:, labels] = np.add.reduceat(each, starts, axis=1)
+        return found
+
+    def _divergence(self, images: Float32) -> Float32:
+        """KL(s(image) || s(cached)) of every image and every cached one."""
+        mine, theirs = self._log_signatures(images), self._log_signatures(self.images)
+        mass = np.exp(mine)
+        return np.asarray((mass * mine).sum(axis=1, keepdims=True) - mass @ theirs.T, np.float32)
+
+    def _log_signatures(self, images: Float32) -> Float32:
+        logits = self._plain(images)
+        logits -= logits.max(axis=1, keepdims=True)
+        return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), np.float32)
+
+    def _ranges(self, beta: float) -> tuple[float, float, float, float]:
+        """Least and greatest divergence, and least and greatest affinity, among different cached images."""
+        some = np.linspace(0, len(self.images) - 1, min(RANGED, len(self.images))).astype(np.int64)
+        pairs = ~(some[:, None] == some[None])
+        few = Cache(self.images[some], self.labels[some], self.texts, self.temperature)
+        divergence = few._divergence(few.images)[pairs]
+        affinity = np.exp(-beta * (1 - few.images @ few.images.T))[pairs]
+        if not len(affinity):
+            return 0.0, 1.0, 0.0, 1.0
+        edges = (float(divergence.min()), float(divergence.max()))
+        return *edges, float(affinity.min()), float(affinity.max())
+
+
+def choose(
+    cache: Cache,
+    images: Float32,
+    labels: Int64,
+    alphas: Sequence[float] = ALPHAS,
+    betas: Sequence[float] = BETAS,
+    gammas: Sequence[float] = GAMMAS,
+) -> Weights:
+    """The weights that put most of some images where their pseudo-labels do; of equals the smallest.
+
+    Each beta costs one look at the cache, and all alphas and gammas together no more than sums.
+    """
+    best, most = usual(gammas), -1
+    plain = cache._plain(images)
+    for beta in betas:
+        near, like = cache.affinity(images, beta), cache.likeness(images, beta)
+        for alpha, gamma in product(alphas, gammas):
+            said = (plain + np.float32(alpha) * near + np.float32(gamma) * like).argmax(axis=1)
+            right = int((said == labels).sum())
+            if right > most:
+                best, most = Weights(alpha, beta, gamma), right
+    return best
