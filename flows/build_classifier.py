@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prefect import flow
@@ -20,6 +20,7 @@ from mudg_core.target.spec import Target
 from tasks.checks import check_classes, find_leaks
 from tasks.dataset import label, label_needs, retrieve, select, select_needs
 from tasks.fetch import fetch
+from tasks.gate import gate, hold_out
 from tasks.handover import hand_over
 from tasks.index import measure_recall
 from tasks.map import place_images
@@ -51,10 +52,12 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to a model (the method, or the baseline); a model for each seed."""
+    """One way to a model (the method, or the baseline); a model for each seed, and a verdict on each if it
+    was asked for."""
 
     data: Dataset
     models: list[ArtifactRef]
+    verdicts: list[ArtifactRef] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ class ClassifierBuild:
     report: ArtifactRef
     records: list[StageRecord]
 
+    @property
+    def verdicts(self) -> list[ArtifactRef]:
+        """Whether each seed's model seems better than zero-shot; empty without `gate.enabled`."""
+        return self.mudg.verdicts
+
 
 @flow(
     name="build-classifier",
@@ -89,7 +97,7 @@ class ClassifierBuild:
     persist_result=False,
 )
 def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
-    """target → queries → candidates → labels → picks → dataset → model → scores → report"""
+    """target → queries → candidates → labels → picks → dataset → model → verdict, scores → report"""
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     settings = settings.replace({"evaluate": {"source": target.evaluation}})
     run = Run(settings, part=target.name)
@@ -97,12 +105,15 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     check_model(run.store, version, weights_digest(settings.encode.model))
     evaluation = collect(run, target) if target.evaluation else None
     started = start(run, target, version, evaluation)
+    held_out = start_holding_out(run, target, version, started.data) if settings.gate.enabled else None
     baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, f"{target.name}, nearest neighbours")
     plain = start(baseline, target, version, evaluation) if evaluation else None
     tested = {"queries": started.data.queries, "evaluation": evaluation}
     untrained = score_zero_shot.start(run, [tested]) if evaluation else None
     mudg = started.finish()
+    judged = start_judging(run, mudg, held_out.results()) if held_out else None
     scores = compare(run, tested, untrained, mudg, plain.finish()) if plain and untrained else []
+    mudg = replace(mudg, verdicts=judged.results() if judged else [])
     warnings = check_classes(run, **checked(version, mudg.data))
     classifier = give(run, target, version, mudg, scores, warnings)
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
@@ -140,6 +151,22 @@ def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: A
     return Dataset(queries, found, leaked, labels, by_seed, evaluation)
 
 
+def start_holding_out(run: Run, target: Target, version: IndexVersion, data: Dataset) -> Pending:
+    """Images to judge each seed's model by; they are there before it is."""
+    known: dict[str, Any] = {"found": data.found, "queries": data.queries}
+    known |= {"shards": version.shards, "embeddings": version.embeddings}
+    jobs = zip(data.by_seed, target.seeds, strict=True)
+    return hold_out.start(run, [{"dataset": ref, "seed": seed, **known} for ref, seed in jobs])
+
+
+def start_judging(run: Run, arm: Arm, held_out: Sequence[ArtifactRef]) -> Pending:
+    """Whether each model is better than zero-shot, as far as can be told without labels."""
+    jobs = zip(arm.models, held_out, strict=True)
+    return gate.start(
+        run, [{"model": model, "held_out": held, "queries": arm.data.queries} for model, held in jobs]
+    )
+
+
 def compare(run: Run, tested: dict[str, Any], untrained: Pending, mudg: Arm, plain: Arm) -> list[ArtifactRef]:
     """Scores of the student before finetuning, after plain retrieval, and after the method; one a seed."""
     common = {"names": ["nearest_neighbours", "mudg"], "curve": "mudg", **tested}
@@ -155,11 +182,10 @@ def give(
     mudg: Arm,
     scores: list[ArtifactRef],
     warnings: ArtifactRef,
-    verdict: ArtifactRef | None = None,
 ) -> ArtifactRef:
     """What the user gets: the first seed's model, as far finetuned as the gate's verdict says."""
     known = {"scores": scores} if scores else {}
-    judged = {"verdict": verdict} if verdict else {}
+    judged = {"verdict": mudg.verdicts[0]} if mudg.verdicts else {}
     return hand_over(
         run,
         target=target.name,
@@ -199,6 +225,7 @@ def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]
         recall=measure_recall(run, index=version.index),
         maps=maps,
         warnings=[warnings for _, _, _, warnings in made],
+        verdicts=[ref for _, arm, _, _ in made for ref in arm.verdicts],
     )
 
 

@@ -313,6 +313,26 @@ class EvaluateSettings(Area):
         return points
 
 
+class GateSettings(Area):
+    """Whether a student is handed over: estimated without labels, on held-out pseudo-labelled images."""
+
+    enabled: bool = True
+    per_class: int = Field(12, ge=1, le=10_000, description="held-out images of each class, at most")
+    images: int = Field(2000, ge=1, le=1_000_000, description="held-out images in all, about, at most")
+    alphas: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(
+        (0.25, 0.5, 0.75, 1.0), min_length=1, max_length=32, description="weights that are tried, beside 0"
+    )
+    margin: float = Field(
+        0.0, ge=0, le=100, description="points above zero-shot that must be certain (95 %), or 0 is taken"
+    )
+
+    @model_validator(mode="after")
+    def _rising(self) -> GateSettings:
+        if list(self.alphas) != sorted(set(self.alphas)):
+            raise ValueError("alphas must rise, each given once")
+        return self
+
+
 class Settings(Area):
     """The whole tree."""
 
@@ -327,6 +347,7 @@ class Settings(Area):
     dataset: DatasetSettings = DatasetSettings()
     train: TrainSettings = TrainSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
+    gate: GateSettings = GateSettings()
 
     def replace(self, overrides: Mapping[str, Any], *, where: str = "overrides") -> Settings:
         """A new tree with some values changed, validated as a whole. The profile stays: it decides values."""

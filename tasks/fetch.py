@@ -20,25 +20,21 @@ from mudg_core.dataset.training_set import write_training_set
 from mudg_core.storage import ArtifactRef, Facts
 from tasks.policy import Work, stage
 
-
-@stage(
-    "dataset",
-    algorithm=2,
-    settings=(
-        "dataset.min_cosine",
-        "dataset.filter_reference",
-        "dataset.refill",
-        "dataset.verify_hashes",
-        "corpus.opt_out",
-        "download.image_size",
-        "download.quality",
-        "download.max_pixels",
-        "download.opt_out_directives",
-        "encode.batch_size",
-    ),
-    weights=("encode.model",),
-    gpu=True,
+FETCH = (
+    "dataset.min_cosine",
+    "dataset.filter_reference",
+    "dataset.refill",
+    "dataset.verify_hashes",
+    "corpus.opt_out",
+    "download.image_size",
+    "download.quality",
+    "download.max_pixels",
+    "download.opt_out_directives",
+    "encode.batch_size",
 )
+
+
+@stage("dataset", algorithm=2, settings=FETCH, weights=("encode.model",), gpu=True)
 def fetch(
     work: Work, *, picks: ArtifactRef, found: ArtifactRef, queries: ArtifactRef, shards: list[ArtifactRef]
 ) -> Facts:
@@ -47,21 +43,8 @@ def fetch(
     Links that are dead now stay so in this training set.
     """
     plan = pq.read_table(work.store.file(picks, "picks.parquet"))
-    images = pq.read_table(work.store.file(found, "images.parquet"))
-    links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}
-    with work.store.temporary() as folder:
-        corpus = _images(work, links, shards, folder)
-        filled = build.fill(
-            plan,
-            _references(work, plan, queries),
-            corpus,
-            _embedder(work),
-            work.settings.dataset,
-            eager=bool(corpus.linked),
-            again=PASSING if work.settings.download.retries else (),
-        )
+    filled = fill_plan(work, plan, found, queries, shards)
     chosen = filled.chosen()
-    write_training_set(filled, links, work.scratch)
     outcomes = pc.value_counts(filled.table.column("outcome")).to_pylist()
     per_label = np.bincount(chosen.column("label"), minlength=int(np.max(plan.column("label"))) + 1)
     return Facts(
@@ -75,6 +58,34 @@ def fetch(
             "rounds": filled.rounds,
         }
     )
+
+
+def fill_plan(
+    work: Work,
+    plan: pa.Table,
+    found: ArtifactRef,
+    queries: ArtifactRef,
+    shards: list[ArtifactRef],
+    *,
+    required: bool = True,
+) -> build.Filled:
+    """What a plan gives, written as a training set."""
+    images = pq.read_table(work.store.file(found, "images.parquet"))
+    links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}
+    with work.store.temporary() as folder:
+        corpus = _images(work, links, shards, folder)
+        filled = build.fill(
+            plan,
+            _references(work, plan, queries),
+            corpus,
+            _embedder(work),
+            work.settings.dataset,
+            eager=bool(corpus.linked),
+            again=PASSING if work.settings.download.retries else (),
+            required=required,
+        )
+    write_training_set(filled, links, work.scratch)
+    return filled
 
 
 def _images(work: Work, links: dict[int, Link], shards: list[ArtifactRef], folder: Path) -> CorpusImages:

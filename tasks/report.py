@@ -36,6 +36,7 @@ def write_report(
     recall: ArtifactRef,
     maps: list[ArtifactRef] | None = None,
     warnings: list[ArtifactRef] | None = None,
+    verdicts: list[ArtifactRef] | None = None,
 ) -> Facts:
     """One page for one or more targets; lists with an entry a seed hold the targets one after the other.
 
@@ -58,6 +59,7 @@ def write_report(
                 scores[scored:scores_end],
                 warnings=warnings[number] if warnings else None,
                 map=maps[number] if maps else None,
+                verdicts=verdicts[start:end] if verdicts else (),
             )
         )
         start, scored = end, scores_end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from mudg_core.corpus.opened import open_images
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import DataError
+from mudg_core.evaluate.gate import VERDICT
 from mudg_core.index.opened import check_model, open_searcher
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
@@ -68,10 +70,12 @@ def run_target(target: Target, out: Path | None, as_json: bool, file: Path | Non
         result = accuracies(store, [built]) | counts(built.records)
         result |= {"models": models, "datasets": [str(ref) for ref in built.mudg.data.by_seed]}
         result |= {"classifier": str(built.classifier), "folder": str(classifier)}
+        result |= {"verdicts": [json.loads(store.file(ref, VERDICT).read_text()) for ref in built.verdicts]}
         result |= {"notes": told["notes"], "warnings": told["warnings"][target.name], "report": str(path)}
     lines = [*(f"warning: {warning['message']}" for warning in result["warnings"])]
     lines += [f"training set: {ref}" for ref in result["datasets"]]
     lines += [f"model: {result['folder']}", f"try it: mudg predict {target.name} IMAGES"]
+    lines += [f"estimated without labels: {verdict['reasons'][0]}" for verdict in result["verdicts"]]
     show(result, _accuracy_text(result) + "".join(f"{line}\n" for line in lines), as_json)
 
 

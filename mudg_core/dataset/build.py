@@ -67,13 +67,15 @@ def fill(
     *,
     eager: bool = False,
     again: Collection[str] = (),
+    required: bool = True,
 ) -> Filled:
     """Works through the plan in rounds; `references[i]` is the text feature that line i is compared with.
 
     `eager`: a round is dear, so ask for more than is missing once some have failed. A failure for a reason in
-    `again` gets a second chance where there is nobody else left.
+    `again` gets a second chance where there is nobody else left. Not `required`: to find few images, or none,
+    is an answer too.
     """
-    tried = _Tried(plan, references, ask, embed, settings)
+    tried = _Tried(plan, references, ask, embed, settings, required)
     turns = by_group(plan)
     tried.work_through(turns, eager)
     reached = turns.reached(tried.good)
@@ -90,9 +92,15 @@ class _Tried:
     """What is known of each line of a plan so far."""
 
     def __init__(
-        self, plan: pa.Table, references: Float32, ask: Ask, embed: Embed, settings: DatasetSettings
+        self,
+        plan: pa.Table,
+        references: Float32,
+        ask: Ask,
+        embed: Embed,
+        settings: DatasetSettings,
+        required: bool,
     ) -> None:
-        self.plan, self.references, self.settings = plan, references, settings
+        self.plan, self.references, self.settings, self.required = plan, references, settings, required
         self.ask, self.embed = ask, embed
         self.rows: Int64 = plan.column("row").to_numpy()
         self.verdict = np.full(plan.num_rows, UNKNOWN, dtype=object)
@@ -124,7 +132,7 @@ class _Tried:
         """Links that are all dead are a fault of the machine's network or of the pool, and not of a class."""
         tried, dead = int(self.known.sum()), self._dead()
         alive = tried - dead.total()
-        if tried < enough or alive >= self.settings.min_yield * tried:
+        if not self.required or tried < enough or alive >= self.settings.min_yield * tried:
             return
         raise DataError(
             what=f"{alive} of {tried} images that were tried could be fetched and read, "
@@ -135,7 +143,7 @@ class _Tried:
 
     def result(self, chosen: Bool, reached: Bool) -> Filled:
         """Of lines that were asked for and never had their turn, the table says nothing."""
-        if not chosen.any():
+        if self.required and not chosen.any():
             reasons = self._dead() + Counter({UNLIKE: int((self.verdict == UNLIKE).sum())})
             raise DataError(
                 what=f"none of {len(self.rows)} candidate images could be used: {_counts(reasons)}",

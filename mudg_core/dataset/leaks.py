@@ -73,6 +73,11 @@ def evaluation_pictures(samples: Iterable[ShardSample], clip: Clip, batch: int) 
                 clip.encode_images(pixels, batch).astype(np.float16),
             )
         )
+    return joined(parts)
+
+
+def joined(parts: Iterable[Pictures]) -> Pictures:
+    """All of them as one."""
     columns = [vars(part) for part in parts]
     return Pictures(**{name: np.concatenate([part[name] for part in columns]) for name in columns[0]})
 

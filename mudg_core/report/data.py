@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mudg_core.dataset.hubness import Hubness
 from mudg_core.dataset.map import ClassMap
 from mudg_core.dataset.warning import TargetWarning
+from mudg_core.evaluate.gate import Verdict
 from mudg_core.report.measured import Measures
 
 
@@ -72,6 +73,7 @@ class TargetReport:
     hubness: Hubness | None = None
     map: ClassMap | None = None
     measures: Measures | None = None
+    verdicts: tuple[Verdict, ...] = ()  # one a seed, if the gate was on
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
 from mudg_core.evaluate.accuracy import summarise
+from mudg_core.evaluate.gate import VERDICT, Verdict
 from mudg_core.index.recall import Point
 from mudg_core.report.data import (
     Descriptor,
@@ -53,6 +54,7 @@ class TargetArtifacts:
     scores: Sequence[ArtifactRef]
     warnings: ArtifactRef | None = None
     map: ArtifactRef | None = None
+    verdicts: Sequence[ArtifactRef] = ()
 
 
 def gather(
@@ -115,6 +117,7 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
         hubness=hubness_of(store, made.labels),
         map=map_of(store, made.map),
         measures=measures_of(measured),
+        verdicts=tuple(Verdict.from_json(_json_file(store, ref, VERDICT)) for ref in made.verdicts),
     )
 
 
@@ -238,6 +241,9 @@ def _notes(report: TargetReport) -> Iterator[str]:
             yield f"{report.name}: class {name!r} has only {count} training images; the corpus may lack it"
     if report.scores and report.scores[METHOD].mean <= report.scores["zero_shot"].mean:
         yield f"{report.name}: finetuning did not help; the student before finetuning is the better model"
+    for seed, verdict in zip(report.seeds, report.verdicts, strict=False):
+        if not verdict.better:
+            yield f"{report.name}, seed {seed}: {' '.join(verdict.reasons[:2])}"
 
 
 def _padded(counts: list[int], size: int) -> tuple[int, ...]:

@@ -83,11 +83,8 @@ def _calibration(seeds: Sequence[Mapping[str, Any]]) -> Calibration:
         for item in seed["bins"]:
             one = Bin(**item)
             pooled.setdefault((one.low, one.high), []).append(one)
-    names = ("ece", "confidence", "accuracy")
-    return Calibration(
-        *(_mean([seed[name] for seed in seeds]) for name in names),
-        [_bin(pooled[edge]) for edge in sorted(pooled)],
-    )
+    ece, said, right = (_mean([seed[name] for seed in seeds]) for name in ("ece", "confidence", "accuracy"))
+    return Calibration(ece, said, right, [_bin(pooled[edge]) for edge in sorted(pooled)])
 
 
 def _bin(parts: Sequence[Bin]) -> Bin:
@@ -109,7 +106,10 @@ def _confusions(
         both = sums.setdefault((item["truth"], item["predicted"]), [0.0, 0.0])
         both[0] += item["images"] / len(seeds)
         both[1] += item["share"] / len(seeds)
-    found = [ConfusedPair(*pair, *both, plain.get(pair)) for pair, both in sums.items()]
+    found = [
+        ConfusedPair(truth, said, images, share, plain.get((truth, said)))
+        for (truth, said), (images, share) in sums.items()
+    ]
     return tuple(sorted(found, key=lambda one: (-one.images, -one.share, one.truth, one.predicted)))
 
 

@@ -13,6 +13,7 @@ from mudg_core.report.charts.bars import MAX_DOMAINS, MAX_ROWS
 from mudg_core.report.charts.lists import MAX_GAINS
 from mudg_core.report.data import Descriptor, IndexReport, ReportData, TargetReport
 from mudg_core.report.gallery import Card, ClassGallery, galleries, previews
+from mudg_core.report.gate import GateView, gate_view
 from mudg_core.report.measured_view import MeasuresView, measures_view
 from mudg_core.report.panels import (
     HubnessView,
@@ -82,6 +83,7 @@ class TargetView:
     hubness: HubnessView | None
     map: MapView | None
     measures: MeasuresView | None
+    gate: GateView | None
 
 
 def target_views(data: ReportData) -> list[TargetView]:
@@ -126,6 +128,7 @@ def _target(target: TargetReport, place: int, classes: tuple[ClassGallery, ...])
         hubness=hubness_view(target),
         map=map_view(target),
         measures=measures_view(target),
+        gate=gate_view(target.verdicts, target.seeds),
     )
 
 

@@ -38,7 +38,7 @@ class Verdict:
     """What was estimated without labels: whether the finetuned weights are better, and why so."""
 
     alpha: float
-    better: bool
+    better: bool | None  # none where it could not be told
     reasons: tuple[str, ...] = ()
 
 
@@ -201,9 +201,13 @@ def _metrics(facts: CardFacts) -> str:
 def _gate(facts: CardFacts) -> str:
     if facts.verdict is None:
         return "Whether finetuning has helped was not estimated: these are the finetuned weights."
-    better = "better" if facts.verdict.better else "not better"
-    told = f"Without labels, finetuning was estimated to be **{better}** than zero-shot; the weights are at "
-    told += f"alpha {facts.alpha:.2f} (0: zero-shot, 1: finetuned)."
+    better = {
+        True: "to be **better** than",
+        False: "to be **not better** than",
+        None: "neither better nor worse than",
+    }
+    told = f"Without labels, finetuning was estimated {better[facts.verdict.better]} zero-shot; the weights "
+    told += f"are at alpha {facts.alpha:.2f} (0: zero-shot, 1: finetuned)."
     return told + "".join(f"\n- {plain(reason)}" for reason in facts.verdict.reasons)
 
 

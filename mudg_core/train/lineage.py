@@ -85,7 +85,8 @@ def read_verdict(store: ArtifactStore, ref: ArtifactRef | None) -> Verdict | Non
     file = store.file(ref, VERDICT)
     try:
         body = json.loads(file.read_text())
-        verdict = Verdict(float(body["alpha"]), bool(body["better"]), tuple(map(str, body["reasons"])))
+        better = None if body["better"] is None else bool(body["better"])
+        verdict = Verdict(float(body["alpha"]), better, tuple(map(str, body["reasons"])))
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(what=f"{ref} is no verdict of the gate", where=str(file)) from error
     if not 0 <= verdict.alpha <= 1:

@@ -1,0 +1,47 @@
+"""What students between the initial and the finetuned weights say of some images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mudg_core.encode.models import Clip, Pixels
+from mudg_core.train.interpolate import between, initial_student, open_student
+from mudg_core.train.student import Student
+
+Float32 = NDArray[np.float32]
+
+
+def logits_between(
+    clip: Clip,
+    model: Path,
+    prompts: Sequence[str],
+    pixels: Pixels,
+    alphas: Sequence[float],
+    temperature: float,
+    batch_size: int,
+) -> dict[float, Float32]:
+    """Logits (images, classes) by weight. 0 is always among them: `clip` as it is, without a soft prompt.
+
+    One student after the other, so that three models are in memory at most; `clip` ends up inside one.
+    """
+    scale = np.float32(temperature)
+    found: dict[float, Float32] = {
+        0.0: scale * (clip.encode_images(pixels, batch_size) @ clip.encode_texts(prompts).T)
+    }
+    tuned = open_student(model, str(clip.device))
+    initial = initial_student(clip, tuned.prompt)
+    for alpha in alphas:
+        found[alpha] = scale * _cosines(between(initial, tuned, alpha), prompts, pixels, batch_size)
+    return found
+
+
+@torch.inference_mode()
+def _cosines(student: Student, prompts: Sequence[str], pixels: Pixels, batch_size: int) -> Float32:
+    texts: Float32 = student.text_features(student.tokens(prompts)).float().cpu().numpy()
+    cosines: Float32 = student.clip.encode_images(pixels, batch_size) @ texts.T
+    return cosines
