@@ -15,7 +15,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-dataset bench-demo bench-embed bench-index bench-train clean
+.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-compare bench-dataset bench-demo bench-embed bench-index bench-train clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -83,6 +83,9 @@ demo-models: setup  ## train the demo world's two CLIP models again (about an ho
 
 bench-demo: setup  ## measure the demo: accuracy, time, memory; cold and warm (--full: add FULL=--full)
 	$(BIN)/python -m benchmarks.demo $(FULL)
+
+bench-compare: setup  ## compare MUDG with its baselines and ablations on the demo world (two hours; it resumes)
+	$(BIN)/python -m benchmarks.compare
 
 bench-dataset: setup  ## measure training sets against the demo world's truth (half an hour; PARTS="truth hubs selection absent speed")
 	$(BIN)/python -m benchmarks.dataset $(PARTS)

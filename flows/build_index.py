@@ -61,6 +61,14 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
     return IndexBuild(load_version(run.store, index), recall, run.records, note)
 
 
+def other_version(run: Run, like: IndexVersion) -> IndexVersion:
+    """The images of a version, indexed by the settings of this run. For comparisons: it is not promoted."""
+    embeddings = list(like.embeddings)
+    learned = train(run, embeddings, like.training)
+    removed = tasks.removed_from(run.store, like.index)
+    return load_version(run.store, populate(run, embeddings, like.training, learned, removed))
+
+
 def corpus_shards(run: Run) -> list[ArtifactRef]:
     """What was added to the corpus, lists of links downloaded first; or the demo world."""
     source = run.settings.corpus.source

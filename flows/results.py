@@ -64,14 +64,16 @@ def counts(records: Sequence[StageRecord]) -> dict[str, Any]:
     }
 
 
-def publish(store: ArtifactStore, page: ArtifactRef, name: str, settings: Settings) -> Path:
+def publish(
+    store: ArtifactStore, page: ArtifactRef, name: str, settings: Settings, file: str = REPORT
+) -> Path:
     """A copy of the report at a path that a person can type; never half a page, whenever a run is killed."""
     folder = Path(settings.storage.cache_dir).with_name("reports")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.html"
     with tempfile.TemporaryDirectory(dir=folder, prefix=".") as unfinished:
         copy = Path(unfinished, path.name)
-        shutil.copyfile(store.file(page, REPORT), copy)
+        shutil.copyfile(store.file(page, file), copy)
         copy.replace(path)
     return path
 

@@ -516,6 +516,42 @@ def search(
 
 
 @app.command()
+def compare(
+    targets: Annotated[
+        list[str], typer.Argument(help="Target specs (YAML), or demo:NAME.", show_default=False)
+    ],
+    rows: Annotated[
+        str | None, typer.Option(help="Only these rows, with commas between.", show_default="all")
+    ] = None,
+    groups: Annotated[str | None, typer.Option(help="Only these groups of rows.", show_default="all")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=32, help="Seeds 0, 1, …", show_default="each target's own")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option(help="20 steps of training: to see that all works, not who wins.")
+    ] = False,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Compare MUDG with everything that the paper compares it with, on targets with evaluation images.
+
+    Prompts alone, plain retrieval, ways to select images, adapters without training, ablations, profiles, and
+    an upper bound. Rows share what they have in common; a second run computes what is new. Examples:
+
+        mudg compare animals.yaml
+        mudg compare demo:animals --groups prompts,retrieval --seeds 3
+
+    docs/compare.md explains every row.
+    """
+    with exit_codes(as_json):
+        from flows.cli.compare import Asked, run_compare
+
+        asked = Asked(tuple(targets), rows, groups, seeds, quick)
+        run_compare(asked, as_json, file, changes)
+
+
+@app.command()
 def plan(
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's scale, beside the times its authors report.")

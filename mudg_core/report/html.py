@@ -21,11 +21,11 @@ MAX_OPEN_ROWS = 40  # classes listed before the rest is folded away
 
 def render(data: ReportData) -> str:
     """The whole page. The same data gives the same bytes."""
-    style, script = _resource("style.css"), _resource("script.js.j2")
+    style, script = resource("style.css"), resource("script.js.j2")
     views = target_views(data)
     page = (
-        _environment()
-        .from_string(_resource("template.html.j2"))
+        environment()
+        .from_string(resource("template.html.j2"))
         .render(
             data=data,
             style=Markup(style),
@@ -60,15 +60,15 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     """Escapes everything, and treats a misspelt variable as an error rather than as nothing."""
-    environment = Environment(
+    made = Environment(
         loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=number, signed=signed)
-    return environment
+    made.filters.update(number=number, signed=signed)
+    return made
 
 
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
     """A file of this package, wherever it is installed."""
     return files("mudg_core.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """Charts as pure functions from numbers to escaped SVG."""
 
 from mudg_core.report.charts.bars import accuracy, charted, descriptor_losses, labels
+from mudg_core.report.charts.comparison import comparison
 from mudg_core.report.charts.curves import objective_curves, recall_curves
 from mudg_core.report.charts.lineage import lineage
 from mudg_core.report.charts.lines import objective, recall, training
@@ -16,6 +17,7 @@ __all__ = [
     "charted",
     "class_gains",
     "class_map",
+    "comparison",
     "confidences",
     "descriptor_losses",
     "funnel",

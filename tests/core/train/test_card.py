@@ -74,10 +74,11 @@ def test_accuracies_are_told_by_domain() -> None:
     [
         (0.0, False, ["as they were (zero-shot)", "**not better**", "alpha 0.00"]),
         (0.4, True, ["0.40 of the way", "estimated to be **better**", "not measured themselves"]),
+        (1.0, None, ["**neither better nor worse**", "alpha 1.00"]),
         (1.0, True, ["finetuned on 7 retrieved images", "alpha 1.00"]),
     ],
 )
-def test_the_verdict_is_told(alpha: float, better: bool, says: list[str]) -> None:
+def test_the_verdict_is_told(alpha: float, better: bool | None, says: list[str]) -> None:
     text = card(facts(verdict=Verdict(alpha, better, ("agreement is <low>",)), scores=SCORES))
     assert all(words in text for words in [*says, "- agreement is &lt;low&gt;"])
     assert front(text)["mudg"]["alpha"] == alpha

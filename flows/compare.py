@@ -1,0 +1,212 @@
+"""Every way to a classifier that the paper compares, for the same targets, seeds and evaluation images."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from prefect import flow
+
+from flows.build_classifier import Started, build_dataset, collect, start, start_holding_out
+from flows.build_index import other_version
+from flows.compare_rows import METHOD, SHOTS, Row, chosen_rows
+from flows.session import dask_runner
+from flows.study_prompts import check_evaluation
+from mudg_core.encode.weights import weights_digest
+from mudg_core.evaluate.images import Source
+from mudg_core.evaluate.shots import has_shots
+from mudg_core.index.opened import check_model
+from mudg_core.index.version import IndexVersion, current_version
+from mudg_core.settings import Json, Settings
+from mudg_core.storage import ArtifactRef
+from mudg_core.target.descriptors import speaks_of
+from mudg_core.target.methods import wording
+from mudg_core.target.spec import Target
+from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
+from tasks.run import Run, StageRecord
+from tasks.target import augment
+from tasks.train import evaluate, train
+
+UNDER_WAY = 3  # rows in training at a time for each worker: enough to keep it busy, and no queue of hours
+
+
+@dataclass(frozen=True)
+class ComparisonBuild:
+    """An artifact for each target, and the page over all of them."""
+
+    comparisons: list[ArtifactRef]
+    page: ArtifactRef
+    records: list[StageRecord]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of one row: an artifact a seed, which arm it is in them, and by which prompts it is judged."""
+
+    scores: list[ArtifactRef]
+    arm: str
+    way: str
+
+
+@flow(
+    name="compare",
+    description="Builds classifiers for targets in all ways of the comparison, and tabulates them.",
+    task_runner=dask_runner(),
+    persist_result=False,
+)
+def compare(
+    settings: Settings, targets: list[Target], rows: list[str], iterations: int | None = None
+) -> ComparisonBuild:
+    """targets × rows × seeds → scores → table"""
+    records: list[StageRecord] = []
+    chosen = chosen_rows(rows)
+    made = []
+    for target in targets:
+        check_evaluation(target)
+        made.append(Contest(settings, target, records, iterations).run(chosen))
+    title = f"mudg compare: {', '.join(target.name for target in targets)}"
+    page = draw_comparison(Run(settings, records), title=title, comparisons=made)
+    return ComparisonBuild(made, page, records)
+
+
+@dataclass
+class Contest:
+    """All rows of one target."""
+
+    settings: Settings
+    target: Target
+    records: list[StageRecord]
+    iterations: int | None
+    scored: dict[str, Scored] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.base = Run(self.settings_of(Row(METHOD, "", "")), self.records, self.target.name)
+        self.version = current_version(self.base.store)
+        check_model(self.base.store, self.version, weights_digest(self.base.settings.encode.model))
+        self.evaluation = collect(self.base, self.target)
+
+    def run(self, rows: Sequence[Row]) -> ArtifactRef:
+        """Prompts first, as they are cheap; then training, many rows at a time; adapters last."""
+        kinds: dict[str, Callable[[Sequence[Row]], None]] = {
+            "prompts": self.prompts,
+            "trained": self.trained,
+            "few-shot": self.few_shot,
+            "cache": self.adapters,
+        }
+        for kind, score in kinds.items():
+            score([row for row in rows if row.kind == kind])
+        return self.table([row for row in rows if row.name in self.scored])
+
+    def prompts(self, rows: Sequence[Row]) -> None:
+        """One score for all seeds, except where prompts are drawn by lot."""
+        started = []
+        for row in rows:
+            if missing := self.missing_file(row):
+                self.left_out[row.name] = missing
+                continue
+            pending = []
+            for seed in self.target.seeds if row.by_lot else (0,):
+                run = self.run_of(row, seed)
+                queries = augment(run, **wording(run.settings.augment, self.target))
+                jobs = [{"models": [], "names": [], "queries": queries, "evaluation": self.evaluation}]
+                pending.append(evaluate.start(run, jobs))
+            started.append((row, pending))
+        for row, pending in started:
+            refs = [ref for one in pending for ref in one.results()]
+            self.scored[row.name] = Scored(refs, "zero_shot", "averaged")
+
+    def trained(self, rows: Sequence[Row]) -> None:
+        """The data of the next row is built while the students of those before it are trained."""
+        waiting: deque[tuple[Row, Run, Started]] = deque()
+        for row in rows:
+            run = self.run_of(row)
+            started = start(run, self.target, self.version_of(row, run), self.evaluation)
+            waiting.append((row, run, started))
+            if len(waiting) >= UNDER_WAY * run.settings.compute.workers:
+                self.judge(*waiting.popleft())
+        while waiting:
+            self.judge(*waiting.popleft())
+
+    def judge(self, row: Row, run: Run, started: Started) -> None:
+        self.evaluated(row, run, started.data.queries, started.finish().models)
+
+    def evaluated(self, row: Row, run: Run, queries: ArtifactRef, models: Sequence[ArtifactRef]) -> None:
+        common = {"names": ["student"], "queries": queries, "evaluation": self.evaluation}
+        scores = evaluate.map(run, [{"models": [model], **common} for model in models])
+        self.scored[row.name] = Scored(scores, "student", "single")
+
+    def few_shot(self, rows: Sequence[Row]) -> None:
+        """Labelled images instead of retrieved ones; all else is as in the method."""
+        source = Source(self.target.evaluation or "", list(self.target.classes), 0)
+        for row in rows:
+            if not has_shots(source):
+                self.left_out[row.name] = "no labelled images are known that are no evaluation images"
+                continue
+            run = self.run_of(row)
+            known = {"classes": source.classes, "fingerprint": source.fingerprint(), "shots": SHOTS}
+            drawn = draw_shots.map(run, [{**known, "seed": seed} for seed in self.target.seeds])
+            queries = augment(run, **wording(run.settings.augment, self.target))
+            jobs = zip(drawn, self.target.seeds, strict=True)
+            models = train.map(run, [{"dataset": d, "queries": queries, "seed": seed} for d, seed in jobs])
+            self.evaluated(row, run, queries, models)
+
+    def adapters(self, rows: Sequence[Row]) -> None:
+        """All of them come from one look at the method's training sets."""
+        if not rows:
+            return
+        data = build_dataset(self.base, self.target, self.version, self.evaluation)
+        held = start_holding_out(self.base, self.target, self.version, data).results()
+        common = {"queries": data.queries, "evaluation": self.evaluation}
+        jobs = zip(data.by_seed, held, strict=True)
+        scores = score_cache.map(self.base, [{"dataset": d, "held_out": h, **common} for d, h in jobs])
+        for row in rows:
+            self.scored[row.name] = Scored(scores, row.name.replace("-", "_"), "single")
+
+    def table(self, rows: Sequence[Row]) -> ArtifactRef:
+        lines: list[Json] = []
+        scores: list[ArtifactRef] = []
+        for row in rows:
+            own = self.scored[row.name]
+            said = {"name": row.name, "group": row.group, "about": row.about, "paper": row.paper_name}
+            place = {"first": len(scores), "count": len(own.scores), "arm": own.arm, "way": own.way}
+            lines.append(said | place)
+            scores += own.scores
+        return tabulate(
+            self.base,
+            target=self.target.model_dump(mode="json"),
+            model=self.base.settings.train.model,
+            rows=lines,
+            left_out=self.left_out,
+            scores=scores,
+        )
+
+    def run_of(self, row: Row, seed: int = 0) -> Run:
+        settings = self.settings_of(row)
+        if seed:
+            settings = settings.replace({"augment": {"seed": settings.augment.seed + seed}})
+        return Run(settings, self.records, f"{self.target.name}, {row.name}")
+
+    def settings_of(self, row: Row) -> Settings:
+        """The run's, then the target's, then the row's own; a row's profile stands in for the target's."""
+        asked = self.target.model_copy(update={"profile": row.profile}) if row.profile else self.target
+        settings = self.settings.replace(asked.overrides(self.settings), where=f"target {asked.name}")
+        settings = settings.replace({"evaluate": {"source": self.target.evaluation}})
+        if self.iterations:
+            settings = settings.replace({"train": {"iterations": self.iterations}})
+        return settings.replace(row.changes, where=f"row {row.name}")
+
+    def version_of(self, row: Row, run: Run) -> IndexVersion:
+        """The current index, or one of the same images that was built otherwise; it is not promoted."""
+        return other_version(run, self.version) if row.own_index else self.version
+
+    def missing_file(self, row: Row) -> str:
+        """Why a row of prompts cannot be: the user has not given the file that it needs."""
+        own, method = self.base.settings.augment, row.changes["augment"]["method"]
+        phrases = own.descriptors and speaks_of(own.descriptors, self.target.classes)
+        if method == "per-class" and not phrases:
+            return "augment.descriptors names no file of phrases by class"
+        if method == "cupl" and not own.prompts:
+            return "augment.prompts names no file of prompts by class"
+        return ""

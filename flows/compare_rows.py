@@ -1,0 +1,116 @@
+"""The rows of a comparison: a name, the group it stands in, and what it changes in a target's settings.
+
+A row that only changes training shares its training set with `mudg`, and so on: the store knows what is made
+already, so a row costs what is its own. To add a row, add a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from flows.build_classifier import NEAREST_NEIGHBOURS
+from mudg_core.errors import InputError
+from mudg_core.settings import PAPER, DatasetSettings, Json, TrainSettings
+
+Kind = Literal["prompts", "trained", "cache", "few-shot"]
+SHOTS = 16
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to a classifier.
+
+    `prompts`: zero-shot, averaged over the prompts that `changes` gives; `trained`: a student; `cache`: no
+    training, but the images that MUDG trains on; `few-shot`: a student trained on labelled images.
+    `by_lot`: prompts are drawn, for every seed anew. `own_index`: `changes` decide how the index is built.
+    `paper` is the row's name among the paper's figures, where it has another.
+    """
+
+    name: str
+    group: str
+    about: str
+    changes: Json = field(default_factory=dict)
+    kind: Kind = "trained"
+    by_lot: bool = False
+    own_index: bool = False
+    profile: str | None = None
+    paper: str = ""
+
+    @property
+    def paper_name(self) -> str:
+        return self.paper or self.name
+
+
+def _prompts(name: str, about: str, method: str, *, by_lot: bool = False, paper: str = "") -> Row:
+    changes = {"augment": {"method": method}}
+    return Row(name, "prompts", about, changes, kind="prompts", by_lot=by_lot, paper=paper)
+
+
+def _index(variant: str, probes: int | None) -> Row:
+    narrow = "" if probes is None else f", reading {probes} cell a query"
+    name = f"index-{variant}" + ("" if probes is None else f"-{probes}")
+    changes = {"variant": variant} | ({} if probes is None else {"probes": probes})
+    about = {"kmeans": "cells of plain k-means on images", "paired": "cells of paired k-means"}[variant]
+    return Row(name, "index", about + narrow, {"index": changes}, own_index=True)
+
+
+def _profile(name: str) -> Row:
+    about = {"paper": "as the paper's text has it", "author-code": "as its authors' code has it"}[name]
+    changes = {"index": PAPER["index"]}
+    return Row(f"profile-{name}", "profiles", f"MUDG {about}", changes, own_index=True, profile=name)
+
+
+SELECTIONS = [m for m in get_args(DatasetSettings.model_fields["select"].annotation) if m != "cluster"]
+LOSSES: dict[str, Json] = {
+    "cross-entropy": {"train": {"diversity": 0.0}},
+    **(
+        {name: {"train": {"loss": name}} for name in ("soft-labels", "contrastive")}
+        if "loss" in TrainSettings.model_fields
+        else {}
+    ),
+}
+
+ROWS: tuple[Row, ...] = (
+    _prompts("zero-shot", "the plain prompt", "none"),
+    _prompts("templates", "an ensemble of handcrafted templates", "templates"),
+    _prompts("waffle-words", "random words after the name", "waffle-words", by_lot=True, paper="waffle"),
+    _prompts(
+        "waffle-characters", "random letters after it", "waffle-characters", by_lot=True, paper="waffle"
+    ),
+    _prompts("random-descriptors", "descriptors of the pool, drawn by lot", "random", by_lot=True),
+    _prompts("per-class-descriptors", "each class with its own phrases", "per-class"),
+    _prompts("cupl", "each class with its own whole prompts", "cupl"),
+    _prompts("adaptive", "descriptors that keep classes apart (Eq. 4)", "adaptive"),
+    Row("nearest-neighbours", "retrieval", "plain retrieval and cross entropy", NEAREST_NEIGHBOURS),
+    Row("mudg", "retrieval", "the whole method, with the settings of this run"),
+    Row("tip-adapter", "adapters", "a cache of MUDG's images, by likeness", kind="cache"),
+    Row("tip-x", "adapters", "the same, and by likeness of doubt (as SuS-X)", kind="cache"),
+    *(Row(f"select-{m}", "selection", f"images by {m}", {"dataset": {"select": m}}) for m in SELECTIONS),
+    _index("kmeans", None),
+    _index("paired", None),
+    _index("kmeans", 1),
+    _index("paired", 1),
+    Row("augment-waffle", "augmentation", "random words", {"augment": {"method": "waffle-words"}}),
+    Row("augment-random", "augmentation", "random descriptors", {"augment": {"method": "random"}}),
+    Row("augment-none", "augmentation", "plain prompts alone", {"augment": {"method": "none"}}),
+    *(Row(f"loss-{name}", "loss", f"trained by {name}", changes) for name, changes in LOSSES.items()),
+    _profile("paper"),
+    _profile("author-code"),
+    Row("few-shot", "upper bound", f"{SHOTS} labelled images a class", kind="few-shot"),
+)
+GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
+REFERENCE, METHOD = "zero-shot", "mudg"
+
+
+def chosen_rows(names: Sequence[str] = (), groups: Sequence[str] = ()) -> list[Row]:
+    """All rows, or those named and those of the groups named; zero-shot is always there to compare with."""
+    known = {row.name for row in ROWS}
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(what=f"there is no row {unknown[0]!r}", fix=f"rows: {', '.join(sorted(known))}")
+    if unknown := [name for name in groups if name not in GROUPS]:
+        raise InputError(what=f"there is no group {unknown[0]!r}", fix=f"groups: {', '.join(GROUPS)}")
+    if not names and not groups:
+        return list(ROWS)
+    return [row for row in ROWS if row.name in {*names, REFERENCE} or row.group in groups]
