@@ -15,7 +15,6 @@ from flows.session import dask_runner
 from flows.study_prompts import check_evaluation
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
-from mudg_core.evaluate.shots import has_shots
 from mudg_core.index.opened import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
@@ -139,13 +138,13 @@ class Contest:
 
     def few_shot(self, rows: Sequence[Row]) -> None:
         """Labelled images instead of retrieved ones; all else is as in the method."""
-        source = Source(self.target.evaluation or "", list(self.target.classes), 0)
+        source = Source.of(self.target, self.base.settings.evaluate)
         for row in rows:
-            if not has_shots(source):
+            if not source.has("train"):
                 self.left_out[row.name] = "no labelled images are known that are no evaluation images"
                 continue
             run = self.run_of(row)
-            known = {"classes": source.classes, "fingerprint": source.fingerprint(), "shots": SHOTS}
+            known = {**source.asked("train"), "shots": SHOTS}
             drawn = draw_shots.map(run, [{**known, "seed": seed} for seed in self.target.seeds])
             queries = augment(run, **wording(run.settings.augment, self.target))
             jobs = zip(drawn, self.target.seeds, strict=True)

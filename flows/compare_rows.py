@@ -63,14 +63,7 @@ def _profile(name: str) -> Row:
 
 
 SELECTIONS = [m for m in get_args(DatasetSettings.model_fields["select"].annotation) if m != "cluster"]
-LOSSES: dict[str, Json] = {
-    "cross-entropy": {"train": {"diversity": 0.0}},
-    **(
-        {name: {"train": {"loss": name}} for name in ("soft-labels", "contrastive")}
-        if "loss" in TrainSettings.model_fields
-        else {}
-    ),
-}
+LOSSES = [name for name in get_args(TrainSettings.model_fields["loss"].annotation) if name != "diversity"]
 
 ROWS: tuple[Row, ...] = (
     _prompts("zero-shot", "the plain prompt", "none"),
@@ -95,7 +88,7 @@ ROWS: tuple[Row, ...] = (
     Row("augment-waffle", "augmentation", "random words", {"augment": {"method": "waffle-words"}}),
     Row("augment-random", "augmentation", "random descriptors", {"augment": {"method": "random"}}),
     Row("augment-none", "augmentation", "plain prompts alone", {"augment": {"method": "none"}}),
-    *(Row(f"loss-{name}", "loss", f"trained by {name}", changes) for name, changes in LOSSES.items()),
+    *(Row(f"loss-{name}", "loss", f"trained by {name}", {"train": {"loss": name}}) for name in LOSSES),
     _profile("paper"),
     _profile("author-code"),
     Row("few-shot", "upper bound", f"{SHOTS} labelled images a class", kind="few-shot"),

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mudg_core.dataset.training_set import read_training_set
-from mudg_core.evaluate.accuracy import score_predictions
+from mudg_core.evaluate.accuracy import score_of
 from mudg_core.evaluate.cache_model import GAMMAS, Cache, choose, usual
 from mudg_core.evaluate.comparison import COMPARISON, Comparison, overall, row_score
+from mudg_core.evaluate.few_shot import few_shot, write_shots
 from mudg_core.evaluate.images import EvaluationSet, Source
 from mudg_core.evaluate.paper import BACKBONES, backbone_of, paper_figures
-from mudg_core.evaluate.shots import few_shot, write_shots
 from mudg_core.report.comparison import render_comparison
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
@@ -58,18 +58,30 @@ def score_cache(
     body, facts = {}, {}
     for name, gammas in ADAPTERS.items():
         weights = choose(cache, *held, gammas=gammas) if held else usual(gammas)
-        said = {domain: cache.predict(found, weights) for domain, found in features.items()}
-        found = score_predictions(said, images.labels, len(texts))
+        given = {
+            domain: (cache.predict(found, weights), images.labels[domain])
+            for domain, found in features.items()
+        }
+        found = score_of(given, len(texts))
         body[name] = {"single": asdict(found), "weights": asdict(weights)}
         facts[name] = found.mean
     (work.scratch / "scores.json").write_text(json.dumps(body, indent=1))
     return Facts(facts)
 
 
-@stage("shots")
-def draw_shots(work: Work, *, classes: list[str], fingerprint: str, shots: int, seed: int) -> Facts:
+@stage("shots", settings=("evaluate.demo_images_per_class",))
+def draw_shots(
+    work: Work,
+    *,
+    classes: list[str],
+    synonyms: dict[str, list[str]],
+    fingerprint: str,
+    shots: int,
+    seed: int,
+) -> Facts:
     """Labelled images that no evaluation sees, as a training set. Where they lie is in the settings."""
-    source = Source(work.settings.evaluate.source or "", classes, 0)
+    settings = work.settings.evaluate
+    source = Source(settings.source or "", classes, settings.demo_images_per_class, synonyms)
     labels = write_shots(few_shot(source, shots, seed), work.scratch)
     per_label = np.bincount(labels, minlength=len(classes)).tolist()
     return Facts({"images": len(labels), "per_label": per_label})

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
 
+import pyarrow as pa
+
+from mudg_core.dataset.build import CHOSEN, Filled
+from mudg_core.dataset.training_set import write_training_set
 from mudg_core.evaluate.images import Labelled, Source
 
 
@@ -27,3 +31,17 @@ def few_shot(source: Source, k: int, seed: int) -> Iterator[tuple[int, bytes]]:
     for label in sorted(drawn):
         for _, _, image in drawn[label]:
             yield label, image.read()
+
+
+def write_shots(images: Iterable[tuple[int, bytes]], out: Path) -> list[int]:
+    """As a training set, so that the same training takes it; returns the labels."""
+    labels, pictures = [], {}
+    for row, (label, image) in enumerate(images):
+        labels.append(label)
+        pictures[row] = image
+    columns = {"row": range(len(labels)), "label": labels, "query": labels}
+    table = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+    table = table.append_column("outcome", pa.array([CHOSEN] * len(labels)))
+    links = {row: {"url": "", "caption": ""} for row in pictures}
+    write_training_set(Filled(table, pictures, len(labels), {}, 1), links, out)
+    return labels

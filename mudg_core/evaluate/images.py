@@ -105,20 +105,27 @@ class Source:
             return Matching(tuple(range(len(self.classes))), ())
         return self._match(open_layout(self.location))
 
-    def fingerprint(self) -> str:
-        """Hash of what `read` will give, so that a changed folder is evaluated anew."""
+    def has(self, part: Part) -> bool:
+        """Whether there are images of this part; not every dataset comes with labelled training images."""
+        try:
+            return next(self.listed(part), None) is not None
+        except InputError:
+            return False
+
+    def fingerprint(self, part: Part = "test") -> str:
+        """Hash of a part's images, so that a changed folder is read anew."""
         if self.location.startswith(DEMO):
             return self.location
         digest = hashlib.sha256()
-        for image in self.listed("test"):
+        for image in self.listed(part):
             content = hashlib.sha256(image.encoded()).hexdigest()
             digest.update(f"{image.domain}\0{image.label}\0{content}\n".encode())
         return digest.hexdigest()
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self, part: Part = "test") -> dict[str, Any]:
         """What decides which images are collected; where they lie does not."""
         others = {name: list(more) for name, more in self.synonyms.items()}
-        return {"classes": self.classes, "synonyms": others, "fingerprint": self.fingerprint()}
+        return {"classes": self.classes, "synonyms": others, "fingerprint": self.fingerprint(part)}
 
     def _files(self, part: Part) -> Iterator[Labelled]:
         layout = open_layout(self.location)
