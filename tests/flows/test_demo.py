@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -143,3 +144,24 @@ def _assert_gone(pids: list[int]) -> None:
     while alive := [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()]:
         assert time.monotonic() < deadline, f"still running: {alive}"
         time.sleep(0.1)
+
+
+def test_compare_computes_only_what_the_demo_has_not(first: dict[str, Any], folder: Path) -> None:
+    before = _models(folder)
+    rows = "waffle-words,nearest-neighbours,mudg,tip-adapter,tip-x,index-kmeans,few-shot"
+    done = mudg("compare", "demo:animals", "--rows", rows, "--json", *FLAGS, *TWO_WORKERS, cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    (table,) = result["comparisons"]
+    found = {row["name"]: row for row in table["rows"]}
+    assert set(found) == {"zero-shot", *rows.split(",")}
+    for name in ("zero-shot", "nearest-neighbours", "mudg"):
+        arm = name.replace("-", "_")
+        assert found[name]["mean"] == pytest.approx(first[arm]["mean"], abs=0.011)
+        assert set(found[name]["domains"]) == set(first[arm]["domains"])
+    assert len(_models(folder) - before) == 2  # few-shot and index-kmeans: the others were there
+    assert "few-shot" in Path(result["report"]).read_text()
+
+
+def _models(folder: Path) -> set[str]:
+    return {name for name in digests(folder) if name.startswith("model/")}

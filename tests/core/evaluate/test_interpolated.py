@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mudg_core.corpus.demo.targets import DemoTarget, evaluation_images
 from mudg_core.encode.models import Clip, load_clip
-from mudg_core.evaluate.gate import Verdict, judge
+from mudg_core.evaluate.gate import judge
 from mudg_core.evaluate.interpolated import logits_between
 from mudg_core.settings import TrainSettings
 from mudg_core.target.methods import of_descriptors
@@ -24,12 +24,13 @@ from mudg_core.train.interpolate import initial_student
 from tests.core.encode.tiny import another
 
 Labels = NDArray[np.int64]
+Logits = dict[float, NDArray[np.float32]]
 KINDS = ("cat", "dog", "fox", "owl", "duck", "shark")
 DRAWN = DemoTarget("some", "", KINDS, KINDS, "a photo of a {}.", ("mosaic",))
 TARGET = Target(name="some", classes=KINDS)
 QUERIES = Queries.of(TARGET, of_descriptors(TARGET, "none", [None]))
-QUICK = TrainSettings(iterations=30, batch_size=32, learning_rate=0.04, ema=0.9)
-ALPHAS = (0.25, 0.5, 1.0)
+QUICK = TrainSettings(blocks=1, iterations=30, batch_size=24, learning_rate=0.1, diversity=0.0, ema=0.8)
+ALPHAS = (0.5, 1.0)
 
 
 @cache
@@ -44,14 +45,12 @@ def pictures(per_class: int, seed: int) -> tuple[NDArray[np.uint8], Labels]:
     return np.stack([student().pixels(image) for image, _ in drawn]), np.array([label for _, label in drawn])
 
 
-def verdict(labels: Labels, held: Labels, folder: Path, **changes: float) -> Verdict:
-    """On a student that was trained on these labels, by images with those."""
-    settings = QUICK.model_copy(update=changes)
+def trained(labels: Labels, folder: Path, settings: TrainSettings = QUICK) -> Logits:
+    """What a student that was trained on these labels, and others on the way to it, say of held-out images."""
     tuned = finetune(another(student()), pictures(20, 1)[0], labels, QUERIES.prompts(), settings, seed=0)
     export(tuned.student, QUERIES, folder)
     own = another(student())
-    logits = logits_between(own, folder, TARGET.prompts(), pictures(15, 2)[0], ALPHAS, 25.0, 64)
-    return judge(logits, held, margin=0)
+    return logits_between(own, folder, TARGET.prompts(), pictures(15, 2)[0], ALPHAS, 25.0, 64)
 
 
 def test_logits_begin_with_zero_shot_and_end_with_the_student(tmp_path: Path) -> None:
@@ -72,28 +71,21 @@ def test_logits_begin_with_zero_shot_and_end_with_the_student(tmp_path: Path) ->
 
 
 def test_a_good_student_passes(tmp_path: Path) -> None:
-    found = verdict(pictures(20, 1)[1], pictures(15, 2)[1], tmp_path)
-    assert found.better is True and found.alpha > 0
-    assert dict.fromkeys(item.alpha for item in found.estimates).keys() == {0.0, *ALPHAS}
+    found = judge(trained(pictures(20, 1)[1], tmp_path), pictures(15, 2)[1], margin=0)
+    assert found.better is True and found.alpha in ALPHAS
 
 
-@pytest.mark.parametrize("spoilt", ["labels by lot", "classes swapped"])
-def test_a_student_of_wrong_labels_is_refused(spoilt: str, tmp_path: Path) -> None:
-    random, labels = np.random.default_rng(0), pictures(20, 1)[1]
-    wrong = random.permutation(labels) if spoilt == "labels by lot" else (labels + 2) % len(KINDS)
-    found = verdict(wrong, pictures(15, 2)[1], tmp_path, iterations=60)
-    assert (found.alpha, found.better) == (0.0, False)
+def test_a_student_of_swapped_classes_is_refused(tmp_path: Path) -> None:
+    """Also where everything that the search found has its classes swapped, and it is perfect by those."""
+    held = pictures(15, 2)[1]
+    logits = trained((pictures(20, 1)[1] + 2) % len(KINDS), tmp_path)
+    by_truth, by_swapped = judge(logits, held, margin=0), judge(logits, (held + 2) % len(KINDS), margin=0)
+    assert by_truth.estimates[-1].gain < 0 < by_swapped.estimates[-1].gain
+    for found in (by_truth, by_swapped):
+        assert (found.alpha, found.better) == (0.0, False)
 
 
 def test_one_that_was_trained_to_ruin_is_refused(tmp_path: Path) -> None:
-    found = verdict(pictures(20, 1)[1], pictures(15, 2)[1], tmp_path, learning_rate=3.0, weight_decay=0.2)
-    assert found.estimates[-1].accuracy < found.estimates[0].accuracy
-    assert found.estimates[-1].gain < 0
-
-
-def test_wrong_labels_that_are_also_judged_by_are_seen_through(tmp_path: Path) -> None:
-    """Everything that the search found has its classes swapped: the student is perfect by those labels."""
-    swapped = {seed: (pictures(n, seed)[1] + 2) % len(KINDS) for n, seed in ((20, 1), (15, 2))}
-    found = verdict(swapped[1], swapped[2], tmp_path, iterations=150)
-    assert found.estimates[-1].gain > 0
+    ruinous = QUICK.model_copy(update={"iterations": 6, "learning_rate": 3.0, "ema": 0.5})
+    found = judge(trained(pictures(20, 1)[1], tmp_path, ruinous), pictures(15, 2)[1], margin=0)
     assert (found.alpha, found.better) == (0.0, False)
