@@ -96,7 +96,7 @@ bench-embed: setup  ## measure embedding beside bare forward passes and clip-ret
 bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofaiss (an hour; PARTS="scan speed peers large demo")
 	$(BIN)/python -m benchmarks.index $(PARTS)
 
-bench-train: setup  ## measure finetuning beside a naive loop, and at the paper's size (half an hour; PARTS="steps memory real")
+bench-train: setup  ## measure finetuning beside a naive loop, and at the paper's size (half an hour; PARTS="steps memory real predict")
 	$(BIN)/python -m benchmarks.train $(PARTS)
 
 clean:  ## remove what runs and tests have made; .venv stays

@@ -1,6 +1,6 @@
-"""`make bench-train`: finetuning beside a naive loop, and at the paper's size.
+"""`make bench-train`: finetuning beside a naive loop and at the paper's size, and prediction.
 
-python -m benchmarks.train [steps] [memory] [real] [--tiny]
+python -m benchmarks.train [steps] [memory] [real] [predict] [--tiny]
 
 Without names all parts run (about half an hour on two cores, which nothing else may use). Figures are
 kept in benchmarks/results/train.json, part by part with the commit they were measured at; the last line
@@ -9,6 +9,7 @@ printed is one JSON object with all of them. `--tiny` tries everything once, and
   steps   time of a naive step over one of ours, taking turns: the demo's student, and a ViT-B-32
   memory  peak memory above the loaded model, ours over naive, each in a process of its own
   real    one step of a ViT-B-16 at the paper's settings, with 1,600 prompts: seconds and peak memory
+  predict `mudg predict` on files over bare forward passes: a ViT-B-32
 """
 
 from __future__ import annotations
@@ -38,10 +39,24 @@ class Sizes:
     large_steps: int = 1
     large_rounds: int = 3
     real: Case = PAPER
+    images: int = 256
+    photos: int = 64
+    predict_rounds: int = 3
+    predictor: str | None = None  # a ViT-B-32 with random weights
 
 
 SMALL = Case("demo:index", classes=4, augmentations=2, batch=8, image_chunk=4, text_chunk=3)
-TINY = Sizes(steps=1, rounds=1, large=SMALL, large_rounds=1, real=SMALL)
+TINY = Sizes(
+    steps=1,
+    rounds=1,
+    large=SMALL,
+    large_rounds=1,
+    real=SMALL,
+    images=8,
+    photos=2,
+    predict_rounds=1,
+    predictor="demo:student",
+)
 
 
 def main() -> None:
@@ -81,10 +96,18 @@ def real(sizes: Sizes) -> tuple[Figures, Figures]:
     return {"real_step_seconds": found["seconds"][0], "real_peak_gb": found["peak_gb"]}, found
 
 
+def predict(sizes: Sizes) -> tuple[Figures, Figures]:
+    from benchmarks.train.predict import measure
+
+    found = measure(sizes.images, sizes.photos, sizes.predict_rounds, sizes.predictor)
+    return {"predict_over_raw": found["predict_over_raw"]}, dict(found)
+
+
 PARTS: dict[str, Callable[[Sizes], tuple[Figures, Figures]]] = {
     "steps": steps,
     "memory": memory,
     "real": real,
+    "predict": predict,
 }
 
 if __name__ == "__main__":

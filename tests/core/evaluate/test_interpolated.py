@@ -46,7 +46,7 @@ def pictures(per_class: int, seed: int) -> tuple[NDArray[np.uint8], Labels]:
 
 
 def trained(labels: Labels, folder: Path, settings: TrainSettings = QUICK) -> Logits:
-    """What a student that was trained on these labels, and others on the way to it, say of held-out images."""
+    """What a student trained on these labels, and others on the way to it, say of held-out images."""
     tuned = finetune(another(student()), pictures(20, 1)[0], labels, QUERIES.prompts(), settings, seed=0)
     export(tuned.student, QUERIES, folder)
     own = another(student())
