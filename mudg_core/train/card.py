@@ -201,13 +201,9 @@ def _metrics(facts: CardFacts) -> str:
 def _gate(facts: CardFacts) -> str:
     if facts.verdict is None:
         return "Whether finetuning has helped was not estimated: these are the finetuned weights."
-    better = {
-        True: "to be **better** than",
-        False: "to be **not better** than",
-        None: "neither better nor worse than",
-    }
-    told = f"Without labels, finetuning was estimated {better[facts.verdict.better]} zero-shot; the weights "
-    told += f"are at alpha {facts.alpha:.2f} (0: zero-shot, 1: finetuned)."
+    better = {True: "better", False: "not better", None: "neither better nor worse"}[facts.verdict.better]
+    told = f"Without labels, finetuning was estimated to be **{better}** than zero-shot; the weights are at "
+    told += f"alpha {facts.alpha:.2f} (0: zero-shot, 1: finetuned)."
     return told + "".join(f"\n- {plain(reason)}" for reason in facts.verdict.reasons)
 
 

@@ -39,7 +39,7 @@ def exported(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("model")
     target = Target(name="things", classes=CLASSES)
     student = initial_student(load_clip(f"local-dir:{tiny_folder}"), "a photo of")
-    export(student, Queries.of(target, of_descriptors(target, "random", ["which is wet"])), folder)
+    export(student, Queries.of(target, of_descriptors(target, "random", ["which is wet"])), folder, 25.0)
     return folder
 
 

@@ -44,7 +44,7 @@ def moved(clip: Clip) -> Student:
 
 
 def test_the_ends_are_the_two_models(loaded: Clip, listed: ListedImages, tmp_path: Path) -> None:
-    export(moved(loaded), QUERIES, tmp_path)
+    export(moved(loaded), QUERIES, tmp_path, 25.0)
     tuned = open_student(tmp_path, "cpu")
     found = alpha_curve(initial_student(another(loaded), "a photo of"), tuned, QUERIES, listed, 3, 1000)
     assert found.images == 52 and [point.alpha for point in found.points] == [0.0, 0.5, 1.0]

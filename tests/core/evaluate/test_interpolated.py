@@ -48,7 +48,7 @@ def pictures(per_class: int, seed: int) -> tuple[NDArray[np.uint8], Labels]:
 def trained(labels: Labels, folder: Path, settings: TrainSettings = QUICK) -> Logits:
     """What a student trained on these labels, and others on the way to it, say of held-out images."""
     tuned = finetune(another(student()), pictures(20, 1)[0], labels, QUERIES.prompts(), settings, seed=0)
-    export(tuned.student, QUERIES, folder)
+    export(tuned.student, QUERIES, folder, 25.0)
     own = another(student())
     return logits_between(own, folder, TARGET.prompts(), pictures(15, 2)[0], ALPHAS, 25.0, 64)
 
@@ -58,7 +58,7 @@ def test_logits_begin_with_zero_shot_and_end_with_the_student(tmp_path: Path) ->
     with torch.no_grad():
         for parameter in tuned.parameters():
             parameter.add_(0.02 * torch.sign(parameter))
-    export(tuned, QUERIES, tmp_path)
+    export(tuned, QUERIES, tmp_path, 25.0)
     pixels = pictures(15, 2)[0][:10]
     found = logits_between(another(student()), tmp_path, TARGET.prompts(), pixels, (0.5, 1.0), 25.0, 4)
     plain = 25 * student().encode_images(pixels) @ student().encode_texts(TARGET.prompts()).T
