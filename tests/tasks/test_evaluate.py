@@ -117,7 +117,9 @@ def test_zero_shot_is_scored_once_and_taken_over(
     )
     found = json.loads(store.file(ref, "scores.json").read_text())
     assert list(found) == ["zero_shot", "mudg"] and found["zero_shot"] == known["zero_shot"]
-    assert found["mudg"]["single"] == known["zero_shot"]["single"]  # nothing was trained
+    same = found["mudg"]["single"], known["zero_shot"]["single"]  # nothing was trained
+    assert same[0]["classes"] == same[1]["classes"] and same[0]["confusions"] == same[1]["confusions"]
+    assert same[0]["calibration"]["ece"] == pytest.approx(same[1]["calibration"]["ece"], abs=0.01)
     assert found["mudg"]["alpha"]["images"] == 6
     points = found["mudg"]["alpha"]["points"]
     assert [point["alpha"] for point in points] == [0.0, 0.5, 1.0]
