@@ -212,7 +212,7 @@ def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]
         run,
         title=title,
         targets=[target.model_dump(mode="json") for target, _, _, _ in made],
-        settings=run.settings.model_dump(mode="json", exclude={"storage", "compute"}),
+        settings=run.settings.model_dump(mode="json", exclude={"storage", "gc", "compute"}),
         queries=[found.queries for found in data],
         found=[found.found for found in data],
         labels=[found.labels for found in data],

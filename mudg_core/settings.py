@@ -29,6 +29,7 @@ from mudg_core.errors import SettingsError
 Json: TypeAlias = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Days = Annotated[float | None, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Cidr = Annotated[str, AfterValidator(lambda text: str(ip_network(text)))]
 
@@ -51,6 +52,34 @@ class StorageSettings(Area):
     timeout_seconds: float = Field(30.0, gt=0, le=3600)
     retries: int = Field(4, ge=0, le=20)
     cache_dir: str = Field(".mudg/cache", description="verified local copies of remote files")
+
+
+class GcSettings(Area):
+    """What garbage collection (`mudg gc`) keeps, and for how long. Days count from the making of an artifact,
+    or from the last time that a run wanted one that was about to go. Nothing here enters a content key."""
+
+    versions: int = Field(
+        3, ge=1, le=50, description="earlier index versions kept, for `mudg index rollback`"
+    )
+    report_days: Days = Field(90.0, description="reports, scores and studies, with all they were made from")
+    model_days: Days = Field(365.0, description="models, with all they were made from; empty: for good")
+    dataset_days: Days = Field(180.0, description="training sets, with all they were made from")
+    shard_days: Days = Field(30.0, description="embedded and downloaded shards that no index names")
+    other_days: Days = Field(7.0, description="everything else that nobody names")
+    checkpoint_days: Days = Field(7.0, description="of stages that were never finished")
+    quarantine_days: Days = Field(30.0, description="damaged artifacts that were set aside")
+    grace_hours: float = Field(
+        24.0, ge=1, le=8760, description="younger things are left alone, and condemned ones deleted after it"
+    )
+    lease_minutes: float = Field(
+        30.0, gt=0, description="after which a run that says nothing more counts as dead"
+    )
+
+    @model_validator(mode="after")
+    def _leases_end_within_the_grace(self) -> GcSettings:
+        if self.lease_minutes > 30 * self.grace_hours:
+            raise ValueError("lease_minutes must be at most half of the grace period")
+        return self
 
 
 class ComputeSettings(Area):
@@ -338,6 +367,7 @@ class Settings(Area):
 
     profile: Literal["mudg", "paper", "author-code"] = "mudg"
     storage: StorageSettings = StorageSettings()
+    gc: GcSettings = GcSettings()
     compute: ComputeSettings = ComputeSettings()
     corpus: CorpusSettings = CorpusSettings()
     download: DownloadSettings = DownloadSettings()

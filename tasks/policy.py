@@ -79,6 +79,7 @@ class Pending:
             for batch in self.batches:
                 refs += batch if isinstance(batch, list) else self._made(batch)
                 done(len(refs))
+                self.run.use(refs[-self.per_task :])
         return refs
 
     def _made(self, future: Future) -> list[ArtifactRef]:
@@ -108,7 +109,9 @@ class Stage:
     def start(self, run: Run, many: Iterable[Inputs], per_task: int = 1) -> Pending:
         """The same without waiting, so that independent work can be started before."""
         recipes = [self.recipe(run.settings, inputs) for inputs in many]
+        run.use(parent for recipe in recipes for parent in recipe.all_parents())
         found = [run.store.find(recipe) for recipe in recipes]
+        run.use(ref for ref in found if ref is not None)
         parts = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
         batches = [self._begin(run, recipes[part], found[part]) for part in parts]
         cached = sum(ref is not None for ref in found)

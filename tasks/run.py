@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactStore
+from mudg_core.storage import ArtifactRef, ArtifactStore
+from mudg_core.storage.leases import LeaseHolder
 
 Done = Callable[[int], None]
 
@@ -52,6 +54,12 @@ class Run:
 
     def __post_init__(self) -> None:
         self.store = ArtifactStore(self.settings.storage)
+        self._lease = LeaseHolder(self.store.objects, self.settings.gc.lease_minutes)
+        weakref.finalize(self, self._lease.end)  # also when a flow fails, and when its process ends
+
+    def use(self, refs: Iterable[ArtifactRef]) -> None:
+        """Keeps artifacts from garbage collection for as long as this run lasts."""
+        self._lease.use(refs)
 
     def shards_per_task(self, shards: int) -> int:
         """A task costs a second or two whatever is in it, so shards share one; but every worker gets two

@@ -609,6 +609,33 @@ def show_artifact(
         show_manifest(artifact, verify, as_json, settings_from(file, changes))
 
 
+@app.command("gc")
+def collect_garbage(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be deleted, and why the rest stays.")
+    ] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE", help="30d or 12h, instead of the days in the settings.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Delete what nobody needs any more, in two steps: condemned now, deleted by a later run.
+
+    Kept are the current index and the versions before it, whatever a run is using, reports, models and
+    datasets for as long as the settings say (`gc.*`), and all that these were made from. What is condemned
+    goes after `gc.grace_hours`, unless a run wants it meanwhile. Example: `mudg gc --dry-run`
+    """
+    with exit_codes(as_json):
+        from flows.cli.storage import run_gc
+
+        run_gc(dry_run, older_than, as_json, settings_from(file, changes))
+
+
 @app.command("settings")
 def show_settings(as_json: AsJson = False, file: SettingsFile = None, changes: Overrides = None) -> None:
     """List every setting with the value it has now.

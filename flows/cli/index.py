@@ -12,7 +12,7 @@ from flows.cli.output import settings_from, show, table_of
 from flows.cli.runs import Changes, watched
 from flows.results import counts
 from flows.session import call
-from mudg_core.errors import InputError
+from mudg_core.errors import DataError, InputError
 from mudg_core.index import measure
 from mudg_core.index.opened import open_searcher, own_rows, truth_of, unknown_rows
 from mudg_core.index.recall import At, Point, cheapest, share
@@ -95,7 +95,10 @@ def run_list(as_json: bool, settings: Settings) -> None:
     rows = []
     for item in found:
         state = "current" if item.current else "withdrawn" if item.withdrawn else ""
-        facts = store.manifest(item.ref).facts
+        try:
+            facts = store.manifest(item.ref).facts
+        except DataError:  # the history remembers more versions than garbage collection keeps
+            facts, state = {"variant": "", "rows": None}, "deleted"
         rows.append((str(item.ref), item.when, facts["variant"], facts["rows"], state))
     body = [dict(zip(("index", "promoted", "variant", "rows", "state"), row, strict=True)) for row in rows]
     text = table_of(rows, ("index", "promoted", "variant", "images", ""))

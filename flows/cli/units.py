@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
+from mudg_core.errors import InputError
+
 BYTES = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 TIMES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
 
@@ -34,3 +39,12 @@ def three_digits(number: float) -> str:
 def count(number: int) -> str:
     """Exact, unless nobody would read all its digits."""
     return f"{number:,}" if number < 1_000_000_000 else f"{number / 1e9:.3g} billion"
+
+
+def age(text: str) -> timedelta:
+    """A time as people write it: 30d, 12h, 90min; days if nothing is said."""
+    found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,6})?)\s*(d|h|min)?\s*", text)
+    if found is None:
+        raise InputError(what=f"{text[:40]!r} is no age", fix="write 30d, 12h or 90min")
+    unit = {"d": "days", "h": "hours", "min": "minutes"}[found[2] or "d"]
+    return timedelta(**{unit: float(found[1])})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mudg_core.errors import InputError, MissingArtifactError
+from mudg_core.errors import DataError, InputError, MissingArtifactError
 from mudg_core.storage import layout
 from mudg_core.storage.manifest import ArtifactRef, Manifest
 
@@ -63,7 +64,22 @@ def lineage(
     yield manifest
 
 
+def family(store: ArtifactStore, manifest: Manifest) -> Iterator[Manifest]:
+    """A manifest and those of its ancestors that are there, each once: for whoever can do with gaps."""
+    seen, waiting = {manifest.ref}, [manifest]
+    while waiting:
+        yield (one := waiting.pop())
+        for parent in one.recipe.all_parents():
+            if parent not in seen:
+                seen.add(parent)
+                with suppress(DataError):
+                    waiting.append(store.manifest(parent))
+
+
 def artifacts(store: ArtifactStore, stage: str) -> Iterator[Manifest]:
     """All artifacts of a stage, newest last; for people who look around, not for decisions."""
-    found = [store.manifest(store.at(stage, key)) for key in sorted(set(_keys(store, stage, "")))]
+    found = []
+    for key in sorted(set(_keys(store, stage, ""))):
+        with suppress(MissingArtifactError):  # collected since it was listed
+            found.append(store.manifest(store.at(stage, key)))
     yield from sorted(found, key=lambda manifest: manifest.circumstances.created)

@@ -4,6 +4,8 @@
     artifacts/<stage>/<key>/attempts/<attempt>/<file name>
     checkpoints/<stage>/<key>/<0 or 1>            (only while the artifact is being made)
     pointers/<name>.json
+    leases/<run>.json                             (only while the run goes on)
+    gc/condemned.json                             (what garbage collection is about to delete)
     quarantine/<stage>/<key>/<id>/manifest.json   and   reason.json
     probes/<id>                                   (only while `check` runs)
 
@@ -24,6 +26,10 @@ ARRAY_NAME = re.compile(r"(?!__)[A-Za-z0-9_./-]{1,200}")  # `__metadata__` is sa
 FILE_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 SLOTS = (0, 1)
+ARTIFACTS, CHECKPOINTS, POINTERS, QUARANTINE, LEASES, PROBES = (
+    f"{folder}/" for folder in ("artifacts", "checkpoints", "pointers", "quarantine", "leases", "probes")
+)
+CONDEMNED = "gc/condemned.json"
 
 
 def check_name(name: str, what: str = "name") -> str:
@@ -72,6 +78,10 @@ def checkpoint(stage: str, key: str, slot: int) -> str:
 
 def pointer(name: str) -> str:
     return f"pointers/{check_name(name, 'pointer name')}.json"
+
+
+def lease(run: str) -> str:
+    return f"leases/{_token(run)}.json"
 
 
 def quarantine(stage: str, key: str, token: str, name: str) -> str:

@@ -9,12 +9,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mudg_core.errors import UnsafeStoreError
 from mudg_core.settings import StorageSettings
 
 BLOCK = 1 << 20
+
+
+class Entry(NamedTuple):
+    """An object as a listing tells of it; `modified` in seconds since 1970, by the store's clock."""
+
+    path: str
+    size: int
+    modified: float
 
 
 class Objects(Protocol):
@@ -47,8 +55,8 @@ class Objects(Protocol):
     def list(self, prefix: str) -> Iterator[str]:
         """Paths that begin with `prefix`: for people and garbage collection, no decision rests on it."""
 
-    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """The same with the bytes of each object."""
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """The same with the size and the age of each object."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Some bytes of an object; MissingArtifactError if there is none."""

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, StorageError
-from mudg_core.storage.objects import sha256_of
+from mudg_core.storage.objects import Entry, sha256_of
 
 SCRATCH = "scratch"  # unfinished work; never named by a manifest, so it may always be swept
 LINK_TRIES = 20
@@ -97,10 +97,12 @@ class LocalObjects:
                 if path.startswith(prefix):
                     yield path
 
-    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """As old as its name: a file that was written long ago and linked into place now is new."""
         for path in self.list(prefix):
             with suppress(FileNotFoundError):  # gone since it was listed, or a link to nowhere
-                yield path, (self.root / path).stat().st_size
+                status = (self.root / path).stat()
+                yield Entry(path, status.st_size, max(status.st_mtime, status.st_ctime))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         with disk_errors(self.root / path):

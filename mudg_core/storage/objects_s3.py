@@ -22,7 +22,7 @@ from botocore.config import Config  # type: ignore[import-untyped, unused-ignore
 
 from mudg_core.errors import ConflictError, MissingArtifactError, StorageError
 from mudg_core.settings import StorageSettings
-from mudg_core.storage.objects import BLOCK
+from mudg_core.storage.objects import BLOCK, Entry
 from mudg_core.storage.s3_errors import not_implemented, s3_errors, worth_repeating
 
 PART_BYTES = 64 * BLOCK
@@ -110,18 +110,16 @@ class S3Objects:
             self.delete(path)
 
     def list(self, prefix: str) -> Iterator[str]:
-        for path, _ in self.sizes(prefix):
-            yield path
+        for entry in self.entries(prefix):
+            yield entry.path
 
-    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
+    def entries(self, prefix: str) -> Iterator[Entry]:
         with s3_errors(self._where(prefix)):
             pages = self.client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.bucket, Prefix=self._key(prefix)):
                 for item in page.get("Contents", []):
-                    yield (
-                        item["Key"].removeprefix(f"{self.prefix}/" if self.prefix else ""),
-                        int(item["Size"]),
-                    )
+                    path = item["Key"].removeprefix(f"{self.prefix}/" if self.prefix else "")
+                    yield Entry(path, int(item["Size"]), item["LastModified"].timestamp())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         if length <= 0:

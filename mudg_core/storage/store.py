@@ -18,6 +18,7 @@ from mudg_core.settings import StorageSettings
 from mudg_core.storage import browse, layout, pointers, probe
 from mudg_core.storage.checkpoints import Checkpoints
 from mudg_core.storage.circumstances import circumstances
+from mudg_core.storage.condemned import Condemned
 from mudg_core.storage.contents import check_facts, collect
 from mudg_core.storage.copies import VerifiedCopies
 from mudg_core.storage.manifest import ArtifactRef, Facts, FileEntry, Manifest, Recipe
@@ -38,6 +39,7 @@ class ArtifactStore:
         self.objects = objects or open_objects(settings)
         cache = Path(settings.cache_dir).expanduser().absolute()
         self._copies = VerifiedCopies(self.objects, cache)
+        self._condemned = Condemned(self.objects)
         self._scratch = self.objects.local_path(SCRATCH) or cache / SCRATCH
         sweep(self._scratch)
 
@@ -58,15 +60,31 @@ class ArtifactStore:
     # -- building -----------------------------------------------------------------------------------------
 
     def find(self, key_of: Recipe) -> ArtifactRef | None:
-        """The artifact of a recipe, if it was ever committed. Looks at the manifest only."""
+        """The artifact of a recipe, if it was ever committed. Looks at the manifest only. One that garbage
+        collection has condemned stays; one that it is deleting is not there."""
         found = self._read_manifest(key_of.stage, key_of.key)
-        return found.ref if found else None
+        return found.ref if found and self._spare(found) else None
 
     def build(self, recipe: Recipe, make: Callable[[Path], Facts]) -> ArtifactRef:
         """Adopts the artifact of a recipe, or lets `make` leave its files in a folder and commits them."""
         ref = self.find(recipe) or self._build(recipe, make)
         self._clear_checkpoints(recipe)  # also of one that was found: its maker may have died before this
         return ref
+
+    def _spare(self, manifest: Manifest) -> bool:
+        """Helps to delete what is being deleted, or the way would not be free to make it again."""
+        if self._condemned.spare(manifest, lambda: browse.family(self, manifest)):
+            return True
+        self.withdraw(manifest)
+        return False
+
+    def withdraw(self, manifest: Manifest) -> None:
+        """Takes this very manifest away, so that nothing finds the artifact; its files stay."""
+        path = layout.manifest(manifest.recipe.stage, manifest.key)
+        found = self.objects.read(path)
+        if found and found[0] == manifest.to_bytes():
+            with suppress(ConflictError):
+                self.objects.delete(path, expected_etag=found[1])
 
     def temporary(self) -> AbstractContextManager[Path]:
         """A folder for copies of what lies elsewhere, on the disk where artifacts are made; removed after
@@ -133,9 +151,7 @@ class ArtifactStore:
     def manifest(self, ref: ArtifactRef) -> Manifest:
         found = self._read_manifest(ref.stage, ref.key)
         if found is None:
-            raise MissingArtifactError(
-                what=f"artifact {ref} is not in the store", where=self.uri(ref), fix="run the stage again"
-            )
+            raise self._missing(ref)
         if found.digest != ref.digest:
             raise ChecksumError(
                 what=f"artifact {ref} was rebuilt and came out differently",
@@ -143,6 +159,10 @@ class ArtifactStore:
                 fix="run again: what was made from the old one will be made anew",
             )
         return found
+
+    def _missing(self, ref: ArtifactRef) -> MissingArtifactError:
+        what = f"artifact {ref} is not in the store"
+        return MissingArtifactError(what=what, where=self.uri(ref), fix="run the stage again")
 
     def file(self, ref: ArtifactRef, name: str) -> Path:
         """A verified file on this machine's disk. A damaged artifact is set aside before the error."""
@@ -222,7 +242,8 @@ class ArtifactStore:
     ) -> Pointer:
         """Compare-and-swap: ConflictError if somebody else moved it since `expected` was read. `withdraw`
         marks what it leaves as no good."""
-        self.manifest(ref)  # a pointer to nothing helps nobody
+        if not self._spare(self.manifest(ref)):  # a pointer to nothing helps nobody
+            raise self._missing(ref)
         return pointers.move(self.objects, name, ref, expected, withdraw=withdraw)
 
     def at(self, stage: str, key: str) -> ArtifactRef:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
 
-from mudg_core.settings import Settings
+from mudg_core.settings import Settings, StorageSettings
+from mudg_core.storage import ArtifactStore
+from mudg_core.storage.leases import read_leases
 from tasks.run import Run
+from tests.core.storage.making import maker, recipe
 
 
 @pytest.mark.parametrize(
@@ -28,3 +32,16 @@ def test_shards_share_a_task_while_workers_stay_busy(
     compute = {"workers": workers, "shards_per_task": most}
     settings = Settings().replace({"compute": compute, "storage": {"url": f"file://{tmp_path}"}})
     assert Run(settings).shards_per_task(shards) == expected
+
+
+def test_a_run_holds_a_lease_on_what_it_uses_and_gives_it_up(tmp_path: Path) -> None:
+    store = ArtifactStore(StorageSettings(url=f"file://{tmp_path}", cache_dir=str(tmp_path / "cache")))
+    ref = store.build(recipe(), maker())
+    run = Run(Settings().replace({"storage": store.settings.model_dump()}))
+    assert read_leases(store.objects) == []  # nothing to claim yet
+    run.use([ref])
+    (lease,) = read_leases(store.objects)
+    assert lease.keeps == (f"{ref.stage}/{ref.key}",)
+    del run
+    gc.collect()
+    assert read_leases(store.objects) == []

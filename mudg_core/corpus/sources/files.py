@@ -51,7 +51,7 @@ class SourceFiles:
     def entries(self) -> list[Entry]:
         """All files in the order of their names; hidden ones (`.git/…`, `.DS_Store`) are nobody's data."""
         found = []
-        for name, size in self.objects.sizes(self.only):
+        for name, size, _ in self.objects.entries(self.only):
             if any(part.startswith(".") for part in name.split("/")):
                 continue
             found.append(Entry(name, size))

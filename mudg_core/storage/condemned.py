@@ -1,0 +1,122 @@
+"""What garbage collection means to delete, and how a run that wants it back gets it.
+
+One object, `gc/condemned.json`, has a mark for every artifact that is on its way out. It only ever changes by
+compare-and-swap, so a collector and a run that both want one artifact cannot both have it:
+
+    condemned   nobody names it; it goes once the grace period is over and still nobody does
+    dying       it is being deleted; whoever finds it takes it for missing, and makes it again
+    used        a run wanted it while it was condemned: it is as if it had been made then
+
+A mark names the attempt that it speaks of: an artifact that was made again is another one. A reader may trust
+marks that it read a minute ago: what was not condemned then cannot be dying before the grace period is over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
+
+from mudg_core.errors import ConflictError, DataError, InputError
+from mudg_core.storage import layout
+from mudg_core.storage.circumstances import now
+from mudg_core.storage.manifest import ArtifactRef, Manifest, Record
+from mudg_core.storage.objects import Objects
+
+REFRESH_SECONDS = 60.0
+TRIES = 20
+
+
+class Mark(Record):
+    attempt: str
+    state: Literal["condemned", "dying", "used"]
+    since: str
+
+
+Marks: TypeAlias = dict[str, Mark]
+
+
+def name_of(ref: ArtifactRef) -> str:
+    """The place of an artifact, whatever came out there."""
+    return f"{ref.stage}/{ref.key}"
+
+
+class Condemned:
+    """The marks of one store."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self._seen: tuple[float, Marks] | None = None
+
+    def read(self) -> tuple[Marks, str | None]:
+        """All marks, and the etag to replace them by; None if there is no object."""
+        found = self.objects.read(layout.CONDEMNED)
+        if found is None:
+            return {}, None
+        try:
+            marks = {name: Mark.model_validate(mark) for name, mark in json.loads(found[0]).items()}
+        except (ValueError, AttributeError, TypeError, InputError) as error:
+            raise DataError(
+                what="the marks of garbage collection are damaged",
+                where=layout.uri(self.objects.url, layout.CONDEMNED),
+                fix="delete this object: condemned artifacts then get a new grace period",
+            ) from error
+        return marks, found[1]
+
+    def write(self, marks: Marks, etag: str | None) -> None:
+        """ConflictError if anybody else has written since."""
+        body = {name: mark.model_dump(mode="json") for name, mark in sorted(marks.items())}
+        self.objects.replace(layout.CONDEMNED, json.dumps(body, indent=0).encode(), etag)
+        self._seen = None
+
+    def change(self, how: Callable[[Marks], Marks]) -> None:
+        """Again and again until nobody else has written in between."""
+        for _ in range(TRIES):
+            marks, etag = self.read()
+            changed = how(dict(marks))
+            if changed == marks:
+                return
+            try:
+                self.write(changed, etag)
+            except ConflictError:
+                continue
+            return
+        raise ConflictError(what="the marks of garbage collection change without pause", fix="run again")
+
+    def spare(self, manifest: Manifest, lineage: Callable[[], Iterable[Manifest]]) -> bool:
+        """Whether an artifact that was found may be used; from now on it then stays. False: it is dying.
+
+        Its ancestors are spared with it, as whoever uses it may look at what it was made from. A collector
+        never lets one die before what was made of it, so they are all still there.
+        """
+        if not _on_its_way_out(self._recent(), manifest):
+            return True
+        family, dying = list(lineage()), False
+
+        def lift(marks: Marks) -> Marks:
+            nonlocal dying
+            dying = _on_its_way_out(marks, manifest) == "dying"
+            if dying or not _on_its_way_out(marks, manifest):
+                return marks
+            for one in family:
+                if _on_its_way_out(marks, one) == "condemned":
+                    attempt = one.circumstances.attempt
+                    marks[name_of(one.ref)] = Mark(attempt=attempt, state="used", since=now())
+            return marks
+
+        self.change(lift)
+        return not dying
+
+    def _recent(self) -> Marks:
+        if self._seen is None or time.monotonic() - self._seen[0] > REFRESH_SECONDS:
+            self._seen = time.monotonic(), self.read()[0]
+        return self._seen[1]
+
+
+def _on_its_way_out(marks: Marks, manifest: Manifest) -> str:
+    """The state of a mark that speaks of this very artifact; empty if it may be used as it is."""
+    mark = marks.get(name_of(manifest.ref)) if marks else None
+    if mark is None or mark.attempt != manifest.circumstances.attempt or mark.state == "used":
+        return ""
+    return mark.state

@@ -1,0 +1,135 @@
+"""What lies in a store, as garbage collection sees it: artifacts by name, and everything that is none.
+
+One listing, and every manifest read once. Only what decides is kept of a manifest, so that a store with a
+million artifacts can be looked at in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from mudg_core.errors import ChecksumError
+from mudg_core.storage import layout
+from mudg_core.storage.condemned import name_of
+from mudg_core.storage.manifest import Manifest
+from mudg_core.storage.objects import Entry, Objects
+
+READERS = 16
+
+
+@dataclass(frozen=True)
+class Item:
+    """An artifact; `name` and `parents` are places (`stage/key`)."""
+
+    name: str
+    attempt: str
+    created: datetime
+    size: int
+    parents: tuple[str, ...]
+
+    @property
+    def stage(self) -> str:
+        return self.name.partition("/")[0]
+
+
+@dataclass
+class Stray:
+    """Files that belong together and to no artifact: how many bytes, and when the youngest was written."""
+
+    size: int = 0
+    modified: float = 0.0
+    paths: list[str] = field(default_factory=list)
+
+    def add(self, entry: Entry) -> None:
+        self.size += entry.size
+        self.modified = max(self.modified, entry.modified)
+        self.paths.append(entry.path)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """`attempts` by (place, attempt), those of artifacts left out. `damaged`: places whose manifest cannot
+    be read; the next reader sets it aside."""
+
+    items: dict[str, Item]
+    damaged: frozenset[str]
+    attempts: dict[tuple[str, str], Stray]
+    checkpoints: dict[str, Stray]
+    quarantine: dict[str, Stray]
+    probes: dict[str, Stray]
+
+
+def survey(objects: Objects) -> Survey:
+    """Lists first and reads manifests then: what is committed meanwhile is seen as committed."""
+    attempts: dict[tuple[str, str], Stray] = {}
+    named: set[str] = set()
+    for entry in objects.entries(layout.ARTIFACTS):
+        _, stage, key, *rest = entry.path.split("/")
+        named.add(f"{stage}/{key}")
+        if len(rest) > 2:
+            attempts.setdefault((f"{stage}/{key}", rest[1]), Stray()).add(entry)
+    read = dict(zip(sorted(named), _read(objects, sorted(named)), strict=True))
+    items = {name: item for name, item in read.items() if isinstance(item, Item)}
+    for item in items.values():
+        attempts.pop((item.name, item.attempt), None)
+    return Survey(
+        items,
+        frozenset(name for name, item in read.items() if item == "damaged"),
+        attempts,
+        _strays(objects, layout.CHECKPOINTS, 3),
+        _strays(objects, layout.QUARANTINE, 4),
+        _strays(objects, layout.PROBES, 2),
+    )
+
+
+def read_manifest(objects: Objects, name: str) -> Manifest | None:
+    """As it is: nothing is set aside here, as a dry run must change nothing. A manifest of a newer release
+    is an error, for nobody here can tell what it needs."""
+    stage, _, key = name.partition("/")
+    path = layout.manifest(stage, key)
+    found = objects.read(path)
+    return Manifest.from_bytes(found[0], layout.uri(objects.url, path)) if found else None
+
+
+def _read(objects: Objects, names: Iterable[str]) -> Iterator[Item | str]:
+    """Many at a time: on S3 each takes a round trip."""
+
+    def one(name: str) -> Item | str:
+        try:
+            manifest = read_manifest(objects, name)
+        except ChecksumError:
+            return "damaged"
+        return _item(manifest) if manifest else "missing"
+
+    with ThreadPoolExecutor(READERS) as pool:
+        yield from pool.map(one, names)
+
+
+def _item(manifest: Manifest) -> Item:
+    return Item(
+        name_of(manifest.ref),
+        manifest.circumstances.attempt,
+        moment(manifest.circumstances.created),
+        sum(entry.size for entry in manifest.files),
+        tuple(dict.fromkeys(name_of(parent) for parent in manifest.recipe.all_parents())),
+    )
+
+
+def moment(text: str) -> datetime:
+    """A date as we write them. One that nobody can read counts as now: what bears it is left alone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.now(UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _strays(objects: Objects, prefix: str, depth: int) -> dict[str, Stray]:
+    """By the first `depth` parts of their paths, the prefix left out."""
+    found: dict[str, Stray] = {}
+    for entry in objects.entries(prefix):
+        found.setdefault("/".join(entry.path.split("/")[1:depth]), Stray()).add(entry)
+    return found

@@ -1,0 +1,92 @@
+"""`mudg gc` and `mudg lineage`, through the commands a user types."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from flows.cli.app import app
+from flows.cli.units import age
+from flows.collect_garbage import collect_garbage
+from mudg_core.errors import InputError
+from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactStore, circumstances
+from tests.support.training_sets import make, make_dataset, store_at
+
+
+def mudg(folder: Path, *words: str) -> Result:
+    places = [f"storage.url=file://{folder}/store", f"storage.cache_dir={folder}/cache"]
+    return CliRunner().invoke(app, [*words, *(flag for place in places for flag in ("--set", place))])
+
+
+def answer(result: Result) -> Any:
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def old_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
+    """A dataset, and something that nobody needs, both made a hundred days ago."""
+    store = store_at(tmp_path)
+    long_ago = (datetime.now(UTC) - timedelta(days=100)).isoformat(timespec="seconds")
+    with monkeypatch.context() as patch:
+        patch.setattr(circumstances, "now", lambda: long_ago)
+        make_dataset(store)
+        make(store, "cells", {}, {"x": {}})
+    return store
+
+
+def test_gc_says_what_it_would_do_and_then_does_it(old_store: ArtifactStore, tmp_path: Path) -> None:
+    files = sorted(old_store.objects.list("artifacts/"))
+    told = answer(mudg(tmp_path, "gc", "--dry-run", "--json"))
+    assert (
+        told["dry_run"] and told["sums"]["condemn"]["count"] == 1 and told["condemn"][0].startswith("cells/")
+    )
+    kinds = {(line["kind"], line["action"], line["why"]) for line in told["lines"]}
+    assert ("dataset", "keep", "within 180 days") in kinds
+    assert ("index", "keep", "something kept was made from it") in kinds
+    text = mudg(tmp_path, "gc", "--dry-run").stdout
+    assert "would be condemned" in text and "within 180 days" in text and "kept: 4" in text
+    assert (
+        sorted(old_store.objects.list("gc/")) == [] and sorted(old_store.objects.list("artifacts/")) == files
+    )
+    assert "condemned now: 1" in mudg(tmp_path, "gc").stdout
+    assert "condemned before: 1" in mudg(tmp_path, "gc").stdout
+    assert sorted(old_store.objects.list("artifacts/")) == files
+
+
+def test_gc_takes_an_age(old_store: ArtifactStore, tmp_path: Path) -> None:
+    told = answer(mudg(tmp_path, "gc", "--older-than", "99d", "--dry-run", "--json"))
+    assert told["sums"]["keep"]["count"] == 0 and told["sums"]["condemn"]["count"] == 5
+    kept = answer(mudg(tmp_path, "gc", "--older-than", "101d", "--dry-run", "--json"))
+    assert kept["sums"]["condemn"]["count"] == 0
+    wrong = mudg(tmp_path, "gc", "--older-than", "soon", "--json")
+    assert wrong.exit_code == 2 and answer(wrong)["error"] == "InputError"
+
+
+def test_an_empty_store_has_nothing_to_collect(tmp_path: Path) -> None:
+    assert "empty" in mudg(tmp_path, "gc").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("30d", 720), ("2", 48), ("1.5 h", 1.5), ("90min", 1.5), ("0d", 0)]
+)
+def test_ages(text: str, hours: float) -> None:
+    assert age(text) == timedelta(hours=hours)
+    for bad in ("", "-1d", "1w", "d", "1e9"):
+        with pytest.raises(InputError):
+            age(bad)
+
+
+def test_the_flow_tells_sums(old_store: ArtifactStore) -> None:
+    settings = Settings().replace({"storage": old_store.settings.model_dump()})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flows.collect_garbage.get_run_logger", logging.getLogger)
+        sums = collect_garbage.fn(settings)
+    assert sums["condemn"]["count"] == 1 and sums["delete"]["count"] == 0
+    assert collect_garbage.name == "collect-garbage"
