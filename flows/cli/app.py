@@ -609,6 +609,29 @@ def show_artifact(
         show_manifest(artifact, verify, as_json, settings_from(file, changes))
 
 
+@app.command("lineage")
+def lineage(
+    artifact: Annotated[
+        str, typer.Argument(help="`stage/beginning-of-key`, a URI, or `index-current`.", show_default=False)
+    ],
+    children: Annotated[bool, typer.Option("--children", help="Also what was made from it.")] = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the graph (SVG).", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Show what an artifact was made from, back to the corpus: when, how large, by which settings.
+
+    Example: `mudg lineage model/3fa9 --children --picture model.svg`
+    """
+    with exit_codes(as_json):
+        from flows.cli.lineage import run_lineage
+
+        run_lineage(artifact, children, picture, as_json, settings_from(file, changes))
+
+
 @app.command("gc")
 def collect_garbage(
     dry_run: Annotated[

@@ -1,4 +1,4 @@
-"""`mudg gc` and `mudg lineage`: what lies in the store, what goes, and what came from what."""
+"""`mudg gc`: what lies in the store, and what of it goes."""
 
 from __future__ import annotations
 

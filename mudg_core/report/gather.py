@@ -34,6 +34,7 @@ from mudg_core.report.data import (
 from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
 from mudg_core.report.measured import measures_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
+from mudg_core.storage.lineage import extent
 from mudg_core.target.spec import Target
 
 FEW_IMAGES = 4
@@ -78,7 +79,7 @@ def gather(
         targets=reports,
         index=gather_index(store, index, centroids, recall),
         timings=tuple(_timings(manifests)),
-        lineage=tuple(_node(manifest) for manifest in manifests),
+        lineage=tuple(lineage_node(manifest) for manifest in manifests),
         settings=settings,
         notes=tuple(note for report in reports for note in _notes(report)),
     )
@@ -221,18 +222,10 @@ def _timings(manifests: Sequence[Manifest]) -> Iterator[Timing]:
         yield Timing(stage, len(seconds), sum(seconds))
 
 
-def _node(manifest: Manifest) -> LineageNode:
-    facts = manifest.facts
-    size = next(
-        (
-            f"{facts[name]} {name}"
-            for name in ("rows", "images", "queries", "pairs", "cells")
-            if name in facts
-        ),
-        "",
-    )
+def lineage_node(manifest: Manifest) -> LineageNode:
+    ref, stage = str(manifest.ref), manifest.recipe.stage
     parents = tuple(str(parent) for parent in manifest.recipe.all_parents())
-    return LineageNode(str(manifest.ref), manifest.recipe.stage, manifest.key, manifest.digest, size, parents)
+    return LineageNode(ref, stage, manifest.key, manifest.digest, extent(manifest), parents)
 
 
 def _notes(report: TargetReport) -> Iterator[str]:

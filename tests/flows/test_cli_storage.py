@@ -7,6 +7,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -16,7 +17,7 @@ from flows.cli.units import age
 from flows.collect_garbage import collect_garbage
 from mudg_core.errors import InputError
 from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactStore, circumstances
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe, circumstances
 from tests.support.training_sets import make, make_dataset, store_at
 
 
@@ -90,3 +91,72 @@ def test_the_flow_tells_sums(old_store: ArtifactStore) -> None:
         sums = collect_garbage.fn(settings)
     assert sums["condemn"]["count"] == 1 and sums["delete"]["count"] == 0
     assert collect_garbage.name == "collect-garbage"
+
+
+def family(store: ArtifactStore) -> dict[str, ArtifactRef]:
+    """Seven shards into one index, a diamond, and a model that was made from it."""
+    shards = [make(store, "embedding-shard", {"inputs": {"n": n}}, {"x": {}}, {"rows": 3}) for n in range(7)]
+    pairs = make(store, "pairs", {"index.seed": 5}, {"x": {}}, shard=shards[0])
+    recipe = Recipe(stage="index", algorithm=1, parents={"shards": tuple(shards), "pairs": pairs})
+    index = store.build(recipe, _one_file)
+    hostile = {"inputs": {"classes": ["[bold]x[/bold]", "a\nb"]}}
+    model = make(store, "model", hostile, {"x": {}}, {"images": 9}, index=index)
+    return {"shard": shards[0], "pairs": pairs, "index": index, "model": model}
+
+
+def _one_file(folder: Path) -> Facts:
+    (folder / "x").write_text("x")
+    return Facts()
+
+
+def test_lineage_is_told_back_to_the_corpus(tmp_path: Path) -> None:
+    made = family(store_at(tmp_path))
+    text = mudg(tmp_path, "lineage", str(made["model"])).stdout
+    lines = text.splitlines()
+    assert (
+        lines[0].startswith(f"{made['model']}  2") and "9 images" in lines[0] and "[bold]x[/bold]" in lines[0]
+    )
+    assert "\n".join(lines).count("embedding-shard/") == 4  # three of seven, and that of the pairs
+    assert "and 4 more embedding-shard" in text and "(above)" in text and "index.seed 5" in text
+    told = answer(mudg(tmp_path, "lineage", str(made["model"]), "--json"))
+    assert len(told["lineage"]) == 10 and told["lineage"][0]["artifact"] == str(made["model"])
+    assert "children" not in told
+    pairs = next(one for one in told["lineage"] if one["stage"] == "pairs")
+    assert pairs["parents"] == {"shard": [str(made["shard"])]} and pairs["settings"] == {"index.seed": 5}
+    shard = next(one for one in told["lineage"] if one["artifact"] == str(made["shard"]))
+    assert shard["extent"] == "3 rows" and shard["bytes"] == 2 and shard["settings"] == {"n": 0}
+
+
+def test_lineage_tells_what_was_made_from_it(tmp_path: Path) -> None:
+    made = family(store_at(tmp_path))
+    told = answer(mudg(tmp_path, "lineage", str(made["shard"]), "--children", "--json"))
+    assert [one["stage"] for one in told["lineage"]] == ["embedding-shard"]
+    assert {one["artifact"] for one in told["children"]} == {
+        str(made[n]) for n in ("pairs", "index", "model")
+    }
+    text = mudg(tmp_path, "lineage", str(made["shard"]), "--children").stdout
+    assert "made from it" in text and str(made["model"]) in text
+    assert "nothing was made from it" in mudg(tmp_path, "lineage", str(made["model"]), "--children").stdout
+
+
+def test_lineage_as_a_picture(tmp_path: Path) -> None:
+    made = family(store_at(tmp_path))
+    path = tmp_path / "x.svg"
+    told = answer(
+        mudg(tmp_path, "lineage", str(made["pairs"]), "--children", "--picture", str(path), "--json")
+    )
+    assert told["picture"] == str(path)
+    words = " ".join(
+        "".join(one.itertext()) for one in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    )
+    assert "model" in words and "pairs" in words and str(made["pairs"]) in words
+    assert "index" in words and "Lineage of 4 artifacts in 4 stages" in words
+    refused = mudg(tmp_path, "lineage", str(made["pairs"]), "--picture", str(tmp_path / "no/x.svg"), "--json")
+    assert refused.exit_code == 2 and "picture" in answer(refused)["what"]
+
+
+def test_lineage_with_an_ancestor_that_is_gone(tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    made = family(store)
+    store.quarantine(made["shard"], "test")
+    assert "not in the store any more" in mudg(tmp_path, "lineage", str(made["index"])).stdout

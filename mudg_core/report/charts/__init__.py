@@ -3,7 +3,7 @@
 from mudg_core.report.charts.bars import accuracy, charted, descriptor_losses, labels
 from mudg_core.report.charts.comparison import comparison
 from mudg_core.report.charts.curves import objective_curves, recall_curves
-from mudg_core.report.charts.lineage import lineage
+from mudg_core.report.charts.lineage import lineage, lineage_picture
 from mudg_core.report.charts.lines import objective, recall, training
 from mudg_core.report.charts.lists import class_gains, funnel, outcome_legend, outcomes, timings
 from mudg_core.report.charts.measures import alpha_curve, confidences, reliability
@@ -24,6 +24,7 @@ __all__ = [
     "hubness",
     "labels",
     "lineage",
+    "lineage_picture",
     "objective",
     "objective_curves",
     "outcome_legend",

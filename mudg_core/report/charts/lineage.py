@@ -7,19 +7,53 @@ whatever the size of the corpus.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from mudg_core.report.charts.layers import Edge, Layout, layout
+from mudg_core.report.charts.standalone import HEAD, picture
 from mudg_core.report.charts.svg import Point, bar, chart, group, tag, text
 from mudg_core.report.data import LineageNode
 from mudg_core.report.words import TIMES, count, shorten
 
 BOX, GAP, TALL = 100.0, 26.0, 50.0
 MAX_STAGES = 60
+MARGIN, LEAST = 16, 560.0  # room around a picture, and for its heading
+
+_STYLE = """
+.node { fill: #fff; stroke: #55606c; } .node.back { fill: #f1f3f5; stroke: #c9d0d7; }
+.arrow { fill: none; stroke: #55606c; stroke-width: 1.25; } .arrowhead { fill: #55606c; }
+.name { font-size: 11px; } .strong { font-weight: 600; } .value { font-size: 11px; }
+.key { font: 10px ui-monospace, monospace; fill: #59636e; }
+@media (prefers-color-scheme: dark) {
+.node { fill: #1c2127; stroke: #9ba6b2; } .node.back { fill: #14171b; stroke: #3a424c; }
+.arrow { stroke: #9ba6b2; } .arrowhead { fill: #9ba6b2; } .key { fill: #9ba6b2; }
+}
+"""
 
 
 def lineage(nodes: Sequence[LineageNode]) -> Markup:
+    drawn = _draw(nodes)
+    return chart(drawn.title, drawn.width, drawn.height, *drawn.parts, kind="graph")
+
+
+def lineage_picture(nodes: Sequence[LineageNode], about: str) -> str:
+    """The same as a file that needs nothing around it; `about` says whose lineage it is."""
+    drawn = _draw(nodes)
+    inside = group(drawn.parts, transform=f"translate({MARGIN} {HEAD + MARGIN})")
+    width = max(drawn.width + 2 * MARGIN, LEAST)
+    return picture(drawn.title, about, width, HEAD + drawn.height + 2 * MARGIN, inside, style=_STYLE)
+
+
+class Drawn(NamedTuple):
+    title: str
+    width: float
+    height: float
+    parts: list[Markup]
+
+
+def _draw(nodes: Sequence[LineageNode]) -> Drawn:
     stages = list(dict.fromkeys(node.stage for node in nodes))[:MAX_STAGES]
     plan = layout(stages, edges(nodes, stages))
     middle = {name: _middle(plan, name) for name in plan.column}
@@ -27,7 +61,7 @@ def lineage(nodes: Sequence[LineageNode]) -> Markup:
     boxes = [_box(stage, [n for n in nodes if n.stage == stage], middle[stage]) for stage in stages]
     width = (max(plan.column.values(), default=0) + 1) * (BOX + GAP) - GAP + 8
     title = f"Lineage of {count(len(nodes), 'artifact')} in {count(len(stages), 'stage')}"
-    return chart(title, width, plan.bottom, _arrowhead(), *arrows, *boxes, kind="graph")
+    return Drawn(title, width, plan.bottom, [_arrowhead(), *arrows, *boxes])
 
 
 def edges(nodes: Sequence[LineageNode], stages: Sequence[str]) -> list[Edge]:

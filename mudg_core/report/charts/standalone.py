@@ -29,12 +29,12 @@ _DARK = """
 """
 
 
-def picture(title: str, about: str, width: float, height: float, *children: str) -> str:
-    """The file: a heading, a line that says what is seen, and what is drawn."""
+def picture(title: str, about: str, width: float, height: float, *children: str, style: str = "") -> str:
+    """The file: a heading, a line that says what is seen, and what is drawn; `style` has rules of its own."""
     heading = text(16, 28, title, "title"), text(16, 48, about, "about")
-    style = tag("style", Markup(_style()))
+    rules = tag("style", Markup(_style() + style))
     paper = bar(0, 0, width, height, "paper", round_=0)
-    svg = chart(f"{title}. {about}", width, height, style, paper, *heading, *children)
+    svg = chart(f"{title}. {about}", width, height, rules, paper, *heading, *children)
     namespaced = str(svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{namespaced}\n'
 
