@@ -85,9 +85,16 @@ class GcSettings(Area):
 class ComputeSettings(Area):
     """How work is spread out. Nothing here may change a result, so nothing here enters a content key."""
 
-    dask_address: str | None = Field(None, description="scheduler to use; empty starts a local cluster")
-    workers: int = Field(2, ge=1, le=256, description="of a local cluster; else how many dask_address has")
-    memory_limit: str = Field("2GiB", description="per worker of a local cluster")
+    dask_address: str | None = Field(None, description="scheduler to use; empty starts a cluster")
+    cluster: Literal["local", "cuda", "kubernetes", "slurm"] = Field(
+        "local", description="what is started for a run without dask_address; infra/README.md explains each"
+    )
+    cluster_options: dict[str, Any] = Field(
+        default_factory=dict,
+        description="for the class of the cluster: LocalCluster, LocalCUDACluster, KubeCluster, SLURMCluster",
+    )
+    workers: int = Field(2, ge=1, le=256, description="of the cluster, whoever starts it")
+    memory_limit: str = Field("2GiB", description="per worker; of Kubernetes, its spec says it")
     task_timeout_seconds: float = Field(3600.0, gt=0, description="for each shard or artifact of a task")
     shards_per_task: int = Field(
         32, ge=1, description="shards in one Prefect task, at most; fewer where workers would stand idle"
@@ -100,6 +107,14 @@ class ComputeSettings(Area):
         description="that decode images ahead of the model in each worker; empty: those that a worker's "
         "share of the cores leaves idle",
     )
+
+    @model_validator(mode="after")
+    def _cluster_fits(self) -> ComputeSettings:
+        if self.cluster == "cuda" and self.device == "cpu":
+            raise ValueError("cluster: cuda goes with device: cuda, and not with cpu")
+        if taken := {"n_workers", "asynchronous"} & self.cluster_options.keys():
+            raise ValueError(f"cluster_options: {', '.join(sorted(taken))} is ours; use compute.workers")
+        return self
 
     def decoders(self, cores: int) -> int:
         """Where every core computes already, a thread that decodes beside the model only gets in its way. A

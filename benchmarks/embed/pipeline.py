@@ -17,7 +17,8 @@ from PIL import Image
 from prefect import flow
 
 from flows.build_index import plan_shards
-from flows.session import DASK, call, dask_runner
+from flows.clusters import DASK
+from flows.session import call, dask_runner
 from flows.session import session as session  # for the command: it calls nothing else of ours
 from mudg_core.corpus.shards import read_shard
 from mudg_core.encode.weights import locate

@@ -1,0 +1,174 @@
+"""The Dask cluster that a run computes on, by settings alone.
+
+`compute.dask_address` names one that is there already. Without it, `compute.cluster` says what is started for
+the time of the run: workers on this machine, one for each of its GPUs, pods of Kubernetes, or jobs of SLURM.
+All four are the same to the flows, which see nothing but the scheduler's address.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pkgutil import resolve_name
+from typing import Any
+from urllib.parse import urlsplit
+
+import dask
+from distributed import Scheduler, SchedulerPlugin
+
+from mudg_core.errors import OrchestrationError, SettingsError
+from mudg_core.settings import ComputeSettings
+
+log = logging.getLogger(__name__)
+
+# Dask has workers give back every freed 64 KiB at once. Tensors are freed and wanted again in every step, and
+# fetching their pages from the kernel anew took a third of the time of training and embedding.
+# Workers that somebody else starts get the same from infra/docker/dask.yaml.
+DASK = {
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
+    # Dask holds a few references of ours and no arrays, so pausing a worker frees nothing: it would wait for
+    # good. A worker over its limit is ended instead, and the error says so.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.scheduler.no-workers-timeout": "300s",  # workers that cannot start are an error, not a wait
+}
+# Its port is opened all the same. Any free one: on a fixed one, two runs on one machine would meet.
+NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+ENCRYPTED = ("tls", "wss", "inproc")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A class of clusters. `on_demand`: its scheduler runs in this process and can start workers late."""
+
+    where: str
+    package: str
+    on_demand: bool = False
+
+
+KINDS = {
+    "local": Kind("distributed:LocalCluster", "distributed", on_demand=True),
+    "cuda": Kind("dask_cuda:LocalCUDACluster", "dask-cuda"),
+    "kubernetes": Kind("dask_kubernetes.operator:KubeCluster", "dask-kubernetes"),
+    "slurm": Kind("dask_jobqueue:SLURMCluster", "dask-jobqueue", on_demand=True),
+}
+
+
+@contextmanager
+def scheduler(compute: ComputeSettings) -> Iterator[str]:
+    """The address of the cluster to use; one that was started here ends with the block."""
+    if compute.dask_address:
+        warn_if_open(compute.dask_address)
+        yield compute.dask_address
+        return
+    with dask.config.set(_configuration(compute)), _start(compute) as cluster:
+        if KINDS[compute.cluster].on_demand:
+            cluster.scheduler.add_plugin(WorkersOnDemand(cluster, compute.workers))
+        else:
+            cluster.scale(compute.workers)  # a cluster of Kubernetes that has a spec heeds no `n_workers`
+        address = str(cluster.scheduler_address)
+        warn_if_open(address)
+        with dask.config.set(_credentials(getattr(cluster, "security", None))):
+            yield address
+
+
+class WorkersOnDemand(SchedulerPlugin):
+    """Starts a cluster's workers when the first task arrives: a run that finds everything made needs none."""
+
+    def __init__(self, cluster: Any, workers: int) -> None:
+        self.cluster, self.workers = cluster, workers
+
+    def update_graph(self, scheduler: Scheduler, **_: Any) -> None:
+        self.cluster.scale(self.workers)
+
+
+def options(compute: ComputeSettings) -> dict[str, Any]:
+    """What the cluster's class is called with: one task at a time in each worker, as torch has threads of its
+    own, and a GPU that tasks can ask for; then whatever the settings say."""
+    workers, memory = compute.workers, compute.memory_limit
+    here = {"threads_per_worker": 1, "memory_limit": memory, "host": "127.0.0.1"}
+    here["scheduler_kwargs"] = NO_DASHBOARD
+    gpu = {"worker_extra_args": ["--resources", "GPU=1"]} if compute.device.startswith("cuda") else {}
+    ours: dict[str, dict[str, Any]] = {
+        "local": {"n_workers": 0, **here},
+        "cuda": {"n_workers": workers, **here, "resources": {"GPU": 1}},
+        "kubernetes": {"n_workers": workers},
+        "slurm": {"n_workers": 0, "cores": 1, "processes": 1, "memory": memory, **gpu},
+    }
+    return ours[compute.cluster] | compute.cluster_options
+
+
+def is_loopback(address: str) -> bool:
+    """Whether nobody but this machine can reach `tcp://host:port`, or any other form of address."""
+    host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def warn_if_open(address: str) -> None:
+    """Whoever reaches a scheduler can run code on its workers, and without TLS anybody may be it."""
+    if is_loopback(address) or address.startswith(tuple(f"{scheme}://" for scheme in ENCRYPTED)):
+        return
+    log.warning(
+        "the Dask scheduler %s can be reached over the network without TLS: whoever reaches it can run code "
+        "on the workers. Keep it in a closed network, or use tls:// (infra/README.md, TLS).",
+        address,
+    )
+
+
+def _configuration(compute: ComputeSettings) -> dict[str, Any]:
+    """Jobs may wait in SLURM's queue as long as a task may take."""
+    if compute.cluster == "slurm":
+        return DASK | {"distributed.scheduler.no-workers-timeout": f"{compute.task_timeout_seconds}s"}
+    return DASK
+
+
+def _start(compute: ComputeSettings) -> AbstractContextManager[Any]:
+    kind = KINDS[compute.cluster]
+    make = _class(kind, compute.cluster)
+    try:
+        started: AbstractContextManager[Any] = make(**options(compute))
+    except (TypeError, ValueError) as error:
+        raise SettingsError(
+            what=f"{make.__name__} refuses its options: {error}",
+            where="compute.cluster_options",
+            fix=f"see the documentation of {kind.package}, and compute.workers",
+        ) from error
+    except Exception as error:  # of whatever kind its library raises
+        raise OrchestrationError(
+            what=f"the cluster ({compute.cluster}) did not start: {error}",
+            where="compute.cluster",
+            fix="see that its machinery is there, or start one yourself and set compute.dask_address",
+        ) from error
+    return started
+
+
+def _class(kind: Kind, name: str) -> Any:
+    try:
+        return resolve_name(kind.where)
+    except ImportError as error:
+        raise SettingsError(
+            what=f"compute.cluster is {name}, and {kind.package} cannot be imported: {error}",
+            where="compute.cluster",
+            fix=f"install it beside mudg (`pip install {kind.package}`), or set compute.dask_address",
+        ) from error
+
+
+def _credentials(security: Any) -> dict[str, Any]:
+    """A cluster that made its own keys (`security: true`) gives them to a client that has the cluster. Ours
+    knows an address only, so it finds them in Dask's configuration."""
+    if security is None or not security.tls_client_cert:
+        return {}
+    return {
+        "distributed.comm.require-encryption": True,
+        "distributed.comm.tls.ca-file": security.tls_ca_file,
+        "distributed.comm.tls.client.cert": security.tls_client_cert,
+        "distributed.comm.tls.client.key": security.tls_client_key,
+    }
