@@ -100,6 +100,7 @@ def options(compute: ComputeSettings) -> dict[str, Any]:
         "kubernetes": {"n_workers": workers},
         "slurm": {"n_workers": 0, "cores": 1, "processes": 1, "memory": memory, **gpu},
     }
+    ours["slurm"]["scheduler_options"] = NO_DASHBOARD
     return ours[compute.cluster] | compute.cluster_options
 
 

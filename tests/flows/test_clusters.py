@@ -86,6 +86,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "processes": 1,
         "memory": "5GiB",
         "worker_extra_args": ["--resources", "GPU=1"],
+        "scheduler_options": NO_DASHBOARD,
     },
 }
 
@@ -164,12 +165,6 @@ def test_a_real_cluster_starts_workers_for_work_and_lets_a_client_in(security: b
         assert client.nthreads() == {}
         assert client.submit(sum, [1, 2]).result(timeout=SECONDS) == 3
         assert list(client.nthreads().values()) == [1]
-
-
-def test_a_real_cluster_refuses_options_of_a_wrong_kind() -> None:
-    compute = ComputeSettings(cluster_options={"security": "yes"})
-    with pytest.raises(SettingsError, match="LocalCluster refuses its options"), scheduler(compute):
-        pass
 
 
 def test_an_address_wins_and_nothing_is_started(kind: str) -> None:
