@@ -15,7 +15,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check format lock demo-models bench-compare bench-dataset bench-demo bench-embed bench-gate bench-index bench-train clean
+.PHONY: help setup demo demo-full test faults interop check check-infra format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-gate bench-index bench-train clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,11 +60,18 @@ faults: setup  ## kill the demo at many moments and see that it resumes (about h
 interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)
 	$(BIN)/python -m pytest -m interop tests/interop
 
-check: setup  ## ruff, mypy --strict, import-linter
+check: setup check-infra  ## ruff, mypy --strict, import-linter, and what is in infra/
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Nothing is fetched: the schemas come with the packages.
+check-infra: setup  ## lint Dockerfile, compose, Kubernetes and YAML files
+	$(BIN)/hadolint infra/docker/Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec infra/compose/compose.yaml
+	$(BIN)/kubernetes-validate --strict --quiet infra/kubernetes/manifests.yaml
+	$(BIN)/yamllint --strict -d "{extends: relaxed, rules: {line-length: {max: 130}}}" infra prefect.yaml
 
 format: setup  ## format the code
 	$(BIN)/ruff check --fix .
@@ -76,6 +83,12 @@ lock: setup  ## resolve requirements.lock anew from pyproject.toml, and img2data
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links | sed 's/+cpu$$//' > $(LOCK)
 	echo "img2dataset==1.47.0" | $(BIN)/uv pip compile --quiet - --excludes <(printf 'dataclasses\nwandb\n') \
 	  --python-version 3.11 --upgrade --no-header --no-annotate --no-emit-index-url --no-emit-find-links > $(TOOL_LOCK)
+
+# CUDA builds for Linux, and the versions of requirements.lock but for those that a GPU needs otherwise.
+lock-gpu: setup  ## resolve infra/docker/requirements-gpu.lock anew (no GPU needed)
+	UV_FIND_LINKS= $(BIN)/uv pip compile --quiet pyproject.toml --extra gpu --python-version 3.11 \
+	  --python-platform x86_64-manylinux_2_28 -c <(grep -vE '^(dask|distributed|faiss-cpu)==' $(LOCK)) \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links -o infra/docker/requirements-gpu.lock
 
 demo-models: setup  ## train the demo world's two CLIP models again (about an hour)
 	$(BIN)/python -m mudg_core.encode.demo.train student

@@ -1,0 +1,46 @@
+"""What the stack needs once, and does not mind twice: a bucket, a work pool, and our deployments."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from botocore.exceptions import ClientError
+
+from mudg_core.settings import StorageSettings, load_settings
+from mudg_core.storage.objects_s3 import make_client
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = (
+    ("prefect", "work-pool", "create", "mudg", "--type", "process", "--overwrite"),
+    ("prefect", "--no-prompt", "deploy", "--all"),
+)
+
+
+def make_bucket(settings: StorageSettings) -> None:
+    """Only one that is missing gets our lifecycle: what somebody else has made is theirs to configure."""
+    bucket = settings.url.removeprefix("s3://").partition("/")[0]
+    client = make_client(settings)
+    try:
+        client.head_bucket(Bucket=bucket)
+    except ClientError as error:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
+            raise
+        client.create_bucket(Bucket=bucket)
+        rules = json.loads((ROOT / "infra/s3/lifecycle.json").read_text())
+        client.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=rules)
+    finally:
+        client.close()
+
+
+def main() -> None:
+    storage = load_settings().storage
+    if storage.url.startswith("s3://"):
+        make_bucket(storage)
+    for command in COMMANDS:
+        subprocess.run(command, cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()
