@@ -34,7 +34,7 @@ from flows.session import call, dask_runner, session
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.dataset.training_set import read_training_set
 from mudg_core.errors import TrainingError
-from mudg_core.evaluate.accuracy import score_predictions
+from mudg_core.evaluate.accuracy import score_of
 from mudg_core.evaluate.gate import judge
 from mudg_core.evaluate.images import EvaluationSet
 from mudg_core.evaluate.prompts import correlation
@@ -108,7 +108,8 @@ def _spoil(settings: Settings, made: Made, kind: str, changes: Json, out: Path) 
     elif kind == "swapped":
         labels = (labels + 1) % len(made.target.classes)
     own = settings.replace({"train": changes}).train
-    export(finetune(clip, pixels, labels, asked.prompts(), own, 0).student, asked, out)
+    tuned = finetune(clip, pixels, labels, asked.prompts(), own, 0)
+    export(tuned.student, asked, out, own.temperature)
 
 
 def _line(settings: Settings, made: Made, kind: str, seed: int, model: Path) -> Json:
@@ -133,7 +134,11 @@ def _line(settings: Settings, made: Made, kind: str, seed: int, model: Path) -> 
         for alpha, found in logits(decoded).items():
             said.setdefault(alpha, {})[domain] = found.argmax(axis=1)
     classes = len(made.target.classes)
-    truth = {alpha: score_predictions(by, images.labels, classes).mean for alpha, by in said.items()}
+    true = images.labels
+    truth = {
+        alpha: score_of({domain: (by[domain], true[domain]) for domain in by}, classes).mean
+        for alpha, by in said.items()
+    }
     return {
         "target": made.target.name,
         "way": kind,
