@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +30,7 @@ def session(settings: Settings) -> Iterator[Settings]:
     settings = _absolute(settings)
     ArtifactStore(settings.storage).check()
     home = Path(settings.storage.cache_dir).with_name("prefect")
-    with prefect_api(home) as api, scheduler(settings.compute) as address:
+    with _ending_in_order(), prefect_api(home) as api, scheduler(settings.compute) as address:
         _warn_if_unreachable(api, address)
         yield settings.replace({"compute": {"dask_address": address}})
 
@@ -54,6 +56,26 @@ def _warn_if_unreachable(api: str, address: str) -> None:
             address,
             api,
         )
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """A SIGTERM leaves this block as an error does, instead of ending the process on the spot: the cluster
+    closes, and its workers give stages some seconds to save how far they have come. Prefect takes the signal
+    first, and hands it on. A second one is not waited for."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, _frame: Any) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise SystemExit(128 + number)
 
 
 def _absolute(settings: Settings) -> Settings:
