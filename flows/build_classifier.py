@@ -20,6 +20,7 @@ from mudg_core.target.spec import Target
 from tasks.checks import check_classes, find_leaks
 from tasks.dataset import label, label_needs, retrieve, select, select_needs
 from tasks.fetch import fetch
+from tasks.forget import left_out, still_held, to_forget
 from tasks.gate import gate, hold_out
 from tasks.handover import hand_over
 from tasks.index import measure_recall
@@ -130,7 +131,8 @@ def start(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactR
     """Data for a target, and training on it under way; the next arm's data can be built meanwhile."""
     data = build_dataset(run, target, version, evaluation)
     jobs = zip(data.by_seed, target.seeds, strict=True)
-    training = train.start(run, [{"dataset": d, "queries": data.queries, "seed": seed} for d, seed in jobs])
+    asked: list[dict[str, Any]] = [{"dataset": d, "queries": data.queries, "seed": seed} for d, seed in jobs]
+    training = train.start(run, [job | left_out(to_forget(run, job["dataset"])) for job in asked])
     return Started(data, training)
 
 
@@ -139,7 +141,8 @@ def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: A
     are left out: learning them by heart would look like a good model."""
     embeddings = version.embeddings
     queries = augment(run, **wording(run.settings.augment, target))
-    found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings)
+    held = left_out(still_held(run, version))
+    found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings, **held)
     known = {"found": found, "embeddings": embeddings}
     leaked = find_leaks(run, **known, evaluation=evaluation) if evaluation else None
     needed = label_needs(run.settings, queries, embeddings, leaked)

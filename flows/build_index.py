@@ -27,6 +27,7 @@ from tasks import coarse as level
 from tasks import index as tasks
 from tasks.corpus import download_shard, draw_shard
 from tasks.embed import embed, screen
+from tasks.forget import forgotten_rows
 from tasks.run import Run, StageRecord
 
 
@@ -52,7 +53,8 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
     embeddings = embed_corpus(run, corpus_shards(run))
     training = training_shards(run, embeddings, retrain)
     learned = train(run, embeddings, training)
-    index = populate(run, embeddings, training, learned, sorted(set(removed) | set(already_removed(run))))
+    gone = {*removed, *already_removed(run), *forgotten_rows(run, embeddings)}
+    index = populate(run, embeddings, training, learned, sorted(gone))
     recall = tasks.measure_recall(run, index=index)
     note = "" if removed else withdrawn(run, index)  # whoever removes rows has asked for this version
     if not note:

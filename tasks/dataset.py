@@ -18,6 +18,7 @@ from mudg_core.dataset.orders import UNCERTAIN, Rule
 from mudg_core.dataset.select import Planned, Span, joined, label_spans, plan_span
 from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
 from mudg_core.encode.weights import weights_digest
+from mudg_core.index.ivf import Hits
 from mudg_core.index.opened import check_model
 from mudg_core.index.vectors import Float32, Int64
 from mudg_core.index.version import load_version
@@ -34,12 +35,21 @@ from tasks.search import search_parts
     "candidates",
     settings=("dataset.neighbors", "index.probes", "index.mass", "index.gain", "index.rerank"),
 )
-def retrieve(work: Work, *, queries: ArtifactRef, index: ArtifactRef, embeddings: list[ArtifactRef]) -> Facts:
-    """What every query finds, each image once."""
+def retrieve(
+    work: Work,
+    *,
+    queries: ArtifactRef,
+    index: ArtifactRef,
+    embeddings: list[ArtifactRef],
+    without: list[int] | None = None,
+) -> Facts:
+    """What every query finds, each image once. `without`: forgotten rows that an older version still has."""
     version = load_version(work.store, index)
     check_model(work.store, version, weights_digest(work.settings.encode.model))
     features = np.load(work.store.file(queries, "queries.npy"), allow_pickle=False)
     found = search_parts(work, version, features, work.settings.dataset.neighbors)
+    if without:
+        found = Hits(np.where(np.isin(found.rows, without), -1, found.rows), found.cosines)
     asked = read_queries(work.store.folder(queries))
     hits = candidates.flatten(found, np.array(asked.labels, dtype=np.int64))
     rows = np.unique(hits.column("row").to_numpy())

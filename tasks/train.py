@@ -38,15 +38,22 @@ TRAIN = tuple(
 
 
 @stage("model", algorithm=2, settings=TRAIN, weights=("train.model",), gpu=True)
-def train(work: Work, *, dataset: ArtifactRef, queries: ArtifactRef, seed: int) -> Facts:
-    """The finetuned student, as files that open_clip loads."""
+def train(
+    work: Work,
+    *,
+    dataset: ArtifactRef,
+    queries: ArtifactRef,
+    seed: int,
+    without: list[int] | None = None,
+) -> Facts:
+    """The finetuned student, as files that open_clip loads. `without`: rows that are to be forgotten."""
     from mudg_core.train.export import export
     from mudg_core.train.finetune import finetune
     from mudg_core.train.watch import Watch
 
     settings, asked = work.settings.train, read_queries(work.store.folder(queries))
     clip = work.clip(settings.model)
-    pixels, labels = read_training_set(work.store.folder(dataset), clip)
+    pixels, labels = read_training_set(work.store.folder(dataset), clip, without or ())
     with Watch(work.scratch / "tensorboard", settings.iterations, _log()) as watch, stopping() as stop:
         tuned = finetune(
             clip,

@@ -659,6 +659,39 @@ def collect_garbage(
         run_gc(dry_run, older_than, as_json, settings_from(file, changes))
 
 
+@app.command("forget")
+def forget(
+    url: Annotated[
+        list[str] | None, typer.Option(help="Address of an image; may be repeated.", show_default=False)
+    ] = None,
+    row: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Corpus row, as `mudg search --json` shows it; may be repeated.", show_default=False
+        ),
+    ] = None,
+    listed: Annotated[
+        Path | None,
+        typer.Option("--file", help="A text file: one address or row number a line.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be touched.")] = False,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Forget images for good: out of the index, training sets and exports, and out of later builds.
+
+    The index gets a new version without them, which becomes current. Training sets that have one leave it
+    out from now on, and models that were trained on one are marked: `mudg show` and `mudg lineage` say so. An
+    image is known by its address and by its bytes, so it does not come back with new shards. Example:
+    `mudg forget --url https://example.org/me.jpg`
+    """
+    with exit_codes(as_json):
+        from flows.cli.forget import run_forget
+
+        run_forget(url or (), row or (), listed, dry_run, as_json, file, changes)
+
+
 @app.command("settings")
 def show_settings(as_json: AsJson = False, file: SettingsFile = None, changes: Overrides = None) -> None:
     """List every setting with the value it has now.

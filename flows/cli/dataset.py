@@ -38,6 +38,8 @@ def run_export(name: str, out: Path, to: str, force: bool, as_json: bool, settin
         told = export(source, out, to, force=force)
     result: Json = told | {"out": str(out.expanduser().resolve())}
     words = f"{source.size:,} images of {len(source.classes):,} classes from {ref} as {to}"
+    if source.without:
+        words += f" ({len(source.without):,} left out: they are to be forgotten)"
     show(result, f"{words}\n{result['out']}\nread its README.md before you share it", as_json)
 
 

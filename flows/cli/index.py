@@ -58,6 +58,12 @@ def _build(retrain: bool, removed: Sequence[int], as_json: bool, file: Path | No
     show(result, _build_text(result), as_json)
 
 
+def rebuilt_without(rows: Sequence[int], settings: Settings) -> str:
+    """A new version without these rows, which becomes current."""
+    with watched(settings) as ready:
+        return str(call(build_index, ready, False, list(rows)).version.index)
+
+
 def described(store: ArtifactStore, built: IndexBuild) -> Json:
     version = built.version
     choice = store.manifest(version.index).recipe.parents.get("choice")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 from flows.cli.output import show, table_of
+from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore, Manifest
+from mudg_core.storage.condemned import name_of
 
 
 def show_manifest(artifact: str, verify: bool, as_json: bool, settings: Settings) -> None:
@@ -19,8 +21,10 @@ def show_manifest(artifact: str, verify: bool, as_json: bool, settings: Settings
         "digest": ref.digest,
         "uri": store.uri(ref),
         "lineage": [str(manifest.ref) for manifest in lineage],
+        "note": read_forgotten(store).note(name_of(ref)),
     }
-    show(result, _text(lineage[-1], lineage, store.uri(ref)), as_json)
+    text = _text(lineage[-1], lineage, store.uri(ref))
+    show(result, f"{text}\n\n{result['note']}", as_json)
 
 
 def _text(manifest: Manifest, lineage: list[Manifest], uri: str) -> str:

@@ -40,7 +40,20 @@ def run_lineage(name: str, children: bool, picture: Path | None, as_json: bool, 
     result["lineage"] = [described(one) for one in found.ancestors()]
     if children:
         result["children"] = [described(one) for one in found.descendants()[1:]]
-    show(result | {"picture": str(picture) if picture else None}, _text(found, children), as_json)
+    result["notes"] = _notes(store, found)
+    text = "\n\n".join(
+        [_text(found, children), *(f"{name} {note}" for name, note in result["notes"].items())]
+    )
+    show(result | {"picture": str(picture) if picture else None}, text, as_json)
+
+
+def _notes(store: ArtifactStore, found: Lineage) -> dict[str, str]:
+    """What is to be said of artifacts of the graph, by what they are called."""
+    from mudg_core.corpus.forgotten import read_forgotten  # pyarrow
+
+    forgotten = read_forgotten(store)
+    told = {str(one.ref): forgotten.note(name) for name, one in found.found.items()}
+    return {name: note for name, note in told.items() if note}
 
 
 def _text(found: Lineage, children: bool) -> str:

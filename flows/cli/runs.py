@@ -18,6 +18,7 @@ from flows.progress import Terminal
 from flows.results import accuracies, counts, publish
 from flows.session import call, session
 from mudg_core.corpus.decode import decode
+from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.corpus.images import ShardImages
 from mudg_core.corpus.opened import open_images
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
@@ -101,9 +102,12 @@ def run_search(
     found = open_searcher(store, version).search(query, neighbors, how, settings.index.rerank).hits
     rows = found.rows[0][found.rows[0] >= 0]
     shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]
-    hits: list[Json] = gather_metadata(shards, rows).to_pylist()
+    metadata = gather_metadata(shards, rows)
+    hits: list[Json] = metadata.to_pylist()
     for hit, cosine in zip(hits, found.cosines[0], strict=False):
         hit["cosine"] = round(float(cosine), 4)
+    gone = read_forgotten(store).matches(metadata)  # a version from before may have them
+    hits = [hit for hit, forgotten in zip(hits, gone, strict=True) if not forgotten]
     if save is not None:
         links = {hit["row"]: hit for hit in hits}
         images = ShardImages(lambda number: open_images(store, version.shards[number]), links).read(links)

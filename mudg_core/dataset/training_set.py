@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mudg_core.corpus.decode import decode
 from mudg_core.corpus.shards import ShardSample, read_members, write_shard
 from mudg_core.dataset.build import CHOSEN, Filled
+from mudg_core.errors import DataError
 
 if TYPE_CHECKING:  # torch is slow to load, and readers of what was made do without
     from mudg_core.encode.models import Clip, Pixels
@@ -47,10 +48,20 @@ def write_training_set(filled: Filled, links: Mapping[int, Mapping[str, Any]], o
     pq.write_table(table, out / PROVENANCE)
 
 
-def read_training_set(folder: Path, clip: Clip) -> tuple[Pixels, NDArray[np.int64]]:
-    """Pixels as the student wants them, and pseudo-labels."""
+def read_training_set(
+    folder: Path, clip: Clip, without: Collection[int] = ()
+) -> tuple[Pixels, NDArray[np.int64]]:
+    """Pixels as the student wants them, and pseudo-labels; `without` rows that are to be forgotten."""
     table = pq.read_table(folder / PROVENANCE, columns=["row", "label", "outcome"])
     table = table.filter(pc.equal(table.column("outcome"), CHOSEN))
+    if without:
+        table = table.filter(pa.array(~np.isin(table.column("row").to_numpy(), list(without))))
+    if not table.num_rows:
+        raise DataError(
+            what="all images of the training set are to be forgotten",
+            where=str(folder),
+            fix="build the target again: it takes other images",
+        )
     keys = [_key(row) for row in table.column("row").to_pylist()]
     images = read_members(folder / TAR, keys)
     pixels = np.stack([clip.pixels(decode(images[key])) for key in keys])

@@ -1,4 +1,4 @@
-"""`mudg gc` and `mudg lineage`, through the commands a user types."""
+"""`mudg gc`, `mudg lineage` and `mudg forget`, through the commands a user types."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from flows.cli.app import app
+from flows.cli.forget import read_list
 from flows.cli.units import age
 from flows.collect_garbage import collect_garbage
 from mudg_core.errors import InputError
@@ -160,3 +161,38 @@ def test_lineage_with_an_ancestor_that_is_gone(tmp_path: Path) -> None:
     made = family(store)
     store.quarantine(made["shard"], "test")
     assert "not in the store any more" in mudg(tmp_path, "lineage", str(made["index"])).stdout
+
+
+def test_forgetting_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
+    """Without an index: training sets, models, exports and the list."""
+    store = store_at(tmp_path)
+    dataset = make_dataset(store)
+    model = make(store, "model", {"inputs": {}}, {"x": {}}, dataset=dataset)
+    url = "https://x.example/41.jpg?a=1&b=2"
+    names = {f"{ref.stage}/{ref.key}": 1 for ref in (dataset, model)}
+    before = sorted(store.objects.list("artifacts/"))
+    dry = answer(mudg(tmp_path, "forget", "--url", url, "--dry-run", "--json"))
+    assert dry["touched"] == names and dry["rows"] == [] and dry["index"] is None
+    assert sorted(store.objects.list("artifacts/")) == before
+    said = mudg(tmp_path, "forget", "--url", url).stdout
+    assert str(model) in said and "marked: trained on it" in said and "later builds leave it out" in said
+    assert "trained on an image since forgotten" in mudg(tmp_path, "show", str(model)).stdout
+    told = answer(mudg(tmp_path, "lineage", str(model), "--json"))
+    assert told["notes"] == {
+        str(model): "trained on an image since forgotten",
+        str(dataset): "holds an image since forgotten",
+    }
+    out = tmp_path / "out"
+    exported = mudg(tmp_path, "dataset", "export", str(dataset), str(out), "--to", "imagefolder")
+    assert "1 left out: they are to be forgotten" in exported.stdout
+    assert answer(mudg(tmp_path, "forget", "--url", url, "--json"))["touched"] == names  # asked twice
+
+
+def test_images_to_forget_are_named_in_a_file_too(tmp_path: Path) -> None:
+    listed = tmp_path / "list.txt"
+    listed.write_text("\ufeffhttps://x.example/a b.jpg\r\n\n 17 \nhttps://x.example/c.jpg\n")
+    asked, rows = read_list(["https://x.example/c.jpg"], [3], listed)
+    assert asked == ["https://x.example/c.jpg", "https://x.example/a b.jpg"] and rows == [3, 17]
+    for words in ([], ["--row", "-1"], ["--file", str(tmp_path / "none")], ["--row", "5"]):
+        refused = mudg(tmp_path, "forget", *words, "--json")
+        assert refused.exit_code == 2 and answer(refused)["error"] == "InputError"

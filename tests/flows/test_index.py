@@ -248,3 +248,20 @@ def test_f51_queries_of_another_model_are_refused(first: Built, tmp_path: Path) 
         assert refused["error"] == "DataError" and "another CLIP model" in refused["what"]
         assert "encode.model" in refused["fix"]
     assert place.digests() == before
+
+
+def test_a_forgotten_image_leaves_the_index_and_does_not_come_back(first: Built, tmp_path: Path) -> None:
+    """By its row; then also where a version from before, or a build with new shards, would bring it back."""
+    place = first.place.copy(tmp_path)
+    found = place.run("search", "a photo of a cat", "-n", "3")["hits"]
+    gone, others = found[0], [hit["row"] for hit in found[1:]]
+    dry = place.run("forget", "--url", gone["url"], "--dry-run")
+    assert gone["row"] in dry["rows"] and place.current() == first.index
+    told = place.run("forget", "--row", str(gone["row"]))
+    assert told["index"] == place.current() != first.index and gone["row"] in told["rows"]
+    assert gone["row"] not in hits(place) and hits(place)[:2] == others
+    place.run("index", "promote", first.index, "--force")
+    assert gone["row"] not in hits(place)  # the version has it, the list does not let it through
+    later = place.run("index", "build", *MORE)
+    assert later["removed"] >= 1 and gone["row"] not in hits(place, *MORE)
+    assert place.run("forget", "--row", str(gone["row"]))["rows"] == []

@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 
 from mudg_core import __version__
 from mudg_core.corpus.decode import Refused, suffix_of
+from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.corpus.shards import read_shard
 from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.forgotten import forgotten_in
 from mudg_core.dataset.training_set import PROVENANCE, TAR
 from mudg_core.errors import DataError, InputError
 from mudg_core.settings import Json
@@ -48,6 +50,7 @@ class Source:
     classes: tuple[str, ...]
     prompts: tuple[str, ...]
     lineage: Json
+    without: frozenset[int] = frozenset()  # rows that are to be forgotten
 
     @classmethod
     def open(cls, store: ArtifactStore, ref: ArtifactRef, targets: Sequence[str] = ()) -> Source:
@@ -61,12 +64,14 @@ class Source:
         if not isinstance(queries, ArtifactRef):
             raise DataError(what=f"{ref} does not say which queries it came from", where=store.uri(ref))
         spec = json.loads(store.file(queries, SPEC).read_text())
+        without = frozenset(forgotten_in(store, ref, read_forgotten(store)))
         return cls(
             tar=store.file(ref, TAR),
             provenance=store.file(ref, PROVENANCE),
             classes=tuple(spec["classes"]),
             prompts=tuple(spec["prompts"]),
-            lineage=_lineage(manifests, spec["template"], targets),
+            lineage=_lineage(manifests, spec["template"], targets) | {"forgotten": len(without)},
+            without=without,
         )
 
     @cached_property
@@ -79,7 +84,8 @@ class Source:
             for batch in file.iter_batches(10_000, columns=columns)
         ]
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-        return pa.Table.from_batches(parts, schema=schema).drop_columns(["outcome"])
+        table = pa.Table.from_batches(parts, schema=schema).drop_columns(["outcome"])
+        return table.filter(pa.array(~np.isin(table.column("row").to_numpy(), list(self.without))))
 
     @property
     def size(self) -> int:
@@ -96,6 +102,8 @@ class Source:
         seen = 0
         for sample in read_shard(self.tar):
             row = int(sample.key) if sample.key.isdecimal() else -1
+            if row in self.without:
+                continue
             place = int(np.searchsorted(rows, row, sorter=order))
             if sample.image is None or place == len(rows) or rows[order[place]] != row:
                 raise self._torn(f"image {sample.key[:40]!r} is damaged or unknown")

@@ -1,0 +1,135 @@
+"""Images that somebody has asked to forget: one list for a store, that everything which reads images honours.
+
+One artifact holds the list, and the pointer `forgotten` names it; it only grows. An image is known by its
+address and by its bytes, so that it stays away when it comes back under another row or address. Addresses are
+kept as hashes: a list of what should be forgotten had better not tell it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mudg_core.errors import ConflictError
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
+from mudg_core.storage.manifest import hash_of
+
+STAGE, POINTER, FILE = "forgotten", "forgotten", "forgotten.json"
+COLUMNS = ("row", "url", "sha256")
+TRIES, BATCH = 10, 65_536
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """`rows` are of images that have neither an address nor known bytes. `marked`: artifacts (`stage/key`)
+    that hold or were trained on such an image, and how many of them."""
+
+    urls: frozenset[str] = frozenset()
+    contents: frozenset[str] = frozenset()
+    rows: frozenset[int] = frozenset()
+    marked: Mapping[str, int] = field(default_factory=dict)
+    ref: ArtifactRef | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.urls or self.contents or self.rows)
+
+    def __or__(self, other: Forgotten) -> Forgotten:
+        names = {*self.marked, *other.marked}
+        marked = {name: max(self.marked.get(name, 0), other.marked.get(name, 0)) for name in names}
+        return Forgotten(
+            self.urls | other.urls, self.contents | other.contents, self.rows | other.rows, marked
+        )
+
+    @classmethod
+    def of(cls, images: pa.Table, urls: Iterable[str] = ()) -> Forgotten:
+        """These images (columns `row`, `url`, `sha256`), and whatever lies at these addresses."""
+        lines = [(line["row"], line.get("url"), line.get("sha256")) for line in images.to_pylist()]
+        return cls(
+            frozenset(hash_url(url) for url in (*urls, *(url for _, url, _ in lines)) if url),
+            frozenset(content for _, _, content in lines if content),
+            frozenset(row for row, url, content in lines if not url and not content),
+        )
+
+    def matches(self, images: pa.Table | pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which lines of a table are of such an image, by whichever of COLUMNS it has."""
+        found = np.isin(images.column("row").to_numpy(zero_copy_only=False), sorted(self.rows))
+        names = images.schema.names
+        if self.contents and "sha256" in names:
+            same = pc.is_in(images.column("sha256"), pa.array(sorted(self.contents), pa.string()))
+            found |= same.to_numpy(zero_copy_only=False).astype(bool)
+        if self.urls and "url" in names:
+            urls = images.column("url").to_pylist()
+            found |= np.array([bool(url) and hash_url(url) in self.urls for url in urls], dtype=bool)
+        return found
+
+    def rows_in(self, file: Path) -> list[int]:
+        """Rows of such images in a parquet file, read in parts."""
+        if not self:
+            return []
+        rows: list[int] = []
+        with pq.ParquetFile(file) as opened:
+            columns = [name for name in COLUMNS if name in opened.schema_arrow.names]
+            for batch in opened.iter_batches(BATCH, columns=columns):
+                rows += batch.column("row").filter(pa.array(self.matches(batch))).to_pylist()
+        return rows
+
+    def note(self, name: str) -> str:
+        """What is to be said of an artifact (`stage/key`); empty if nothing is."""
+        if not (count := self.marked.get(name, 0)):
+            return ""
+        images = "an image" if count == 1 else f"{count:,} images"
+        how = {"model": "trained on", "report": "may show"}.get(name.partition("/")[0], "holds")
+        return f"{how} {images} since forgotten"
+
+
+def hash_url(url: str) -> str:
+    return hashlib.sha256(url.strip().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_forgotten(store: ArtifactStore) -> Forgotten:
+    """All of it; nothing if nobody ever asked."""
+    pointer = store.pointer(POINTER)
+    return load_forgotten(store, pointer.ref) if pointer else Forgotten()
+
+
+def remember(store: ArtifactStore, more: Forgotten) -> Forgotten:
+    """Adds to the list; what others add at the same time is not lost."""
+    for _ in range(TRIES):
+        pointer = store.pointer(POINTER)
+        before = load_forgotten(store, pointer.ref) if pointer else Forgotten()
+        after = replace(before | more, ref=before.ref)
+        if after == before:
+            return before
+        ref = _save(store, after)
+        try:
+            store.move_pointer(POINTER, ref, pointer)
+        except ConflictError:
+            continue
+        return replace(after, ref=ref)
+    raise ConflictError(what="the list of forgotten images changes without pause", fix="run again")
+
+
+def load_forgotten(store: ArtifactStore, ref: ArtifactRef) -> Forgotten:
+    body = json.loads(store.file(ref, FILE).read_text())
+    kept = {name: frozenset(body[name]) for name in ("urls", "contents", "rows")}
+    return Forgotten(**kept, marked=body["marked"], ref=ref)
+
+
+def _save(store: ArtifactStore, forgotten: Forgotten) -> ArtifactRef:
+    body = {name: sorted(getattr(forgotten, name)) for name in ("urls", "contents", "rows")}
+    body["marked"] = dict(sorted(forgotten.marked.items()))  # type: ignore[assignment]
+
+    def make(scratch: Path) -> Facts:
+        (scratch / FILE).write_text(json.dumps(body, indent=0))
+        return Facts({name: len(found) for name, found in body.items()})
+
+    return store.build(Recipe(stage=STAGE, algorithm=1, settings={"inputs": {"list": hash_of(body)}}), make)

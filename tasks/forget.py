@@ -1,0 +1,52 @@
+"""Which rows of the corpus are of images that somebody has asked to forget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mudg_core.corpus.forgotten import load_forgotten, read_forgotten
+from mudg_core.dataset.forgotten import forgotten_in
+from mudg_core.encode.shard import METADATA
+from mudg_core.index.version import IndexVersion
+from mudg_core.storage import ArtifactRef, Facts
+from tasks.index import removed_from
+from tasks.policy import Work, stage
+from tasks.run import Run
+
+ROWS = "rows.npy"
+
+
+@stage("forgotten-rows")
+def find_forgotten(work: Work, *, embedding: ArtifactRef, forgotten: ArtifactRef) -> Facts:
+    """Rows of one shard. Kept, as every build asks again, and a list changes rarely."""
+    rows = load_forgotten(work.store, forgotten).rows_in(work.store.file(embedding, METADATA))
+    np.save(work.scratch / ROWS, np.array(rows, np.int64))
+    return Facts({"rows": len(rows)})
+
+
+def forgotten_rows(run: Run, embeddings: Sequence[ArtifactRef]) -> list[int]:
+    """Of all these shards; a store where nobody ever asked pays nothing."""
+    forgotten = read_forgotten(run.store)
+    if not forgotten:
+        return []
+    jobs = [{"embedding": ref, "forgotten": forgotten.ref} for ref in embeddings]
+    found = find_forgotten.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
+    some = [ref for ref in found if run.store.manifest(ref).facts["rows"]]
+    return [int(row) for ref in some for row in np.load(run.store.file(ref, ROWS), allow_pickle=False)]
+
+
+def still_held(run: Run, version: IndexVersion) -> list[int]:
+    """Forgotten rows that a version has all the same: somebody went back to an older one."""
+    return sorted(set(forgotten_rows(run, version.embeddings)) - set(removed_from(run.store, version.index)))
+
+
+def to_forget(run: Run, dataset: ArtifactRef) -> list[int]:
+    """Rows of a training set that nothing may be trained on any more."""
+    return forgotten_in(run.store, dataset, read_forgotten(run.store))
+
+
+def left_out(rows: list[int]) -> dict[str, list[int]]:
+    """As an input of a stage: none where there is nothing to leave out, so that keys stay as they were."""
+    return {"without": rows} if rows else {}
