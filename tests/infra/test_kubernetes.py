@@ -1,0 +1,131 @@
+"""Values for charts, and the cluster's own spec. Charts cannot be rendered here (no Helm), so their values
+are compared with the names that the charts read, and pods that we write ourselves with Kubernetes' schema."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from tests.infra.files import INFRA, PROJECT, check_environment, leaves, load
+
+VERSION = "1.33"
+CLUSTER = load("kubernetes/dask-cluster.yaml")
+PODS = {"scheduler": CLUSTER["spec"]["scheduler"]["spec"], "worker": CLUSTER["spec"]["worker"]["spec"]}
+SECURITY = "runAsUser runAsNonRoot readOnlyRootFilesystem allowPrivilegeEscalation capabilities.drop"
+RESOURCES = "requests.cpu requests.memory limits.cpu limits.memory"
+PROBE = "initialDelaySeconds periodSeconds timeoutSeconds failureThreshold successThreshold"
+POD = "runAsUser runAsNonRoot fsGroup seccompProfile.type"
+
+# Read by the charts' templates: github.com/PrefectHQ/prefect-helm and dask/dask-kubernetes, 2025 and 2026.
+KNOWN: dict[str, dict[str, str]] = {
+    "prefect-server": {
+        "global.prefect": "image.repository image.prefectTag env",
+        "server": "replicaCount basicAuth.enabled basicAuth.existingSecret uiConfig.prefectUiApiUrl "
+        "livenessProbe.enabled readinessProbe.enabled",
+        "server.resources": RESOURCES,
+        "server.livenessProbe.config": PROBE,
+        "server.readinessProbe.config": PROBE,
+        "server.podSecurityContext": POD,
+        "server.containerSecurityContext": SECURITY,
+        "migrations": "enabled",
+        "migrations.resources": RESOURCES,
+        "migrations.securityContext": SECURITY,
+        "service": "type",
+        "secret": "create name",
+        "postgresql": "enabled",
+    },
+    "prefect-worker": {
+        "worker": "apiConfig replicaCount extraEnvVars extraEnvVarsSecrets extraVolumes extraVolumeMounts "
+        "image.repository image.prefectTag livenessProbe.enabled selfHostedServerApiConfig.apiUrl",
+        "worker.config": "workPool type installPolicy limit",
+        "worker.resources": RESOURCES,
+        "worker.livenessProbe.config": PROBE,
+        "worker.podSecurityContext": POD,
+        "worker.containerSecurityContext": SECURITY,
+        "serviceAccount": "create name",
+        "role": "create",
+        "rolebinding": "create",
+    },
+    "dask-operator": {
+        "rbac": "create cluster",
+        "": "kopfArgs",
+        "resources": RESOURCES,
+        "podSecurityContext": "seccompProfile.type",
+    },
+}
+
+
+def names(chart: str) -> set[str]:
+    return {f"{area}.{name}".strip(".") for area, many in KNOWN[chart].items() for name in many.split()}
+
+
+def environment(entries: list[dict[str, Any]]) -> dict[str, str]:
+    return {entry["name"]: entry.get("value", "given") for entry in entries}
+
+
+@pytest.mark.parametrize("chart", KNOWN)
+def test_charts_read_every_value_that_we_set(chart: str) -> None:
+    assert {path for path, _ in leaves(load(f"kubernetes/{chart}.yaml"))} == names(chart)
+
+
+def test_environments_are_understood() -> None:
+    check_environment(environment(load("kubernetes/prefect-worker.yaml")["worker"]["extraEnvVars"]))
+    check_environment(environment(load("kubernetes/prefect-server.yaml")["global"]["prefect"]["env"]))
+    for pod in PODS.values():
+        check_environment(environment(pod["containers"][0].get("env", [])))
+
+
+@pytest.mark.parametrize("part", PODS)
+def test_pods_of_the_cluster_are_pods_of_kubernetes(part: str) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": part}, "spec": PODS[part]}
+    kubernetes_validate.validate(pod, VERSION, strict=True)
+    bad = pod | {"spec": PODS[part] | {"contaniers": []}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(bad, VERSION, strict=True)
+
+
+def test_the_schedulers_service_is_one_of_kubernetes_and_finds_it() -> None:
+    spec, name = CLUSTER["spec"]["scheduler"]["service"], CLUSTER["metadata"]["name"]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "scheduler"}, "spec": spec}
+    kubernetes_validate.validate(service, VERSION, strict=True)
+    assert spec["selector"] == {"dask.org/cluster-name": name, "dask.org/component": "scheduler"}
+    ports = {port["name"]: port["containerPort"] for port in PODS["scheduler"]["containers"][0]["ports"]}
+    assert {port["targetPort"]: port["port"] for port in spec["ports"]} == ports
+    assert ports == {"tcp-comm": 8786, "http-dashboard": 8787}
+
+
+@pytest.mark.parametrize("part", PODS)
+def test_pods_are_bounded_and_closed(part: str) -> None:
+    pod, [container] = PODS[part], PODS[part]["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+    assert container["args"][:2] == ["dask", part]
+    assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"]
+
+
+def test_everything_is_of_one_image_in_one_namespace_and_finds_its_fellows() -> None:
+    images = {pod["containers"][0]["image"] for pod in PODS.values()}
+    server = load("kubernetes/prefect-server.yaml")["global"]["prefect"]["image"]
+    worker = load("kubernetes/prefect-worker.yaml")["worker"]
+    images |= {f"{image['repository']}:{image['prefectTag']}" for image in (server, worker["image"])}
+    assert images == {f"registry.example.org/mudg:{PROJECT['version']}-cpu"}
+    given = environment(worker["extraEnvVars"])
+    [api] = {worker["selfHostedServerApiConfig"]["apiUrl"]} | {
+        environment(PODS["worker"]["containers"][0]["env"])["PREFECT_API_URL"]
+    }
+    assert api == "http://prefect-server.mudg.svc.cluster.local:4200/api"
+    name, space = CLUSTER["metadata"]["name"], CLUSTER["metadata"]["namespace"]
+    address = f"tcp://{name}-scheduler.{space}.svc.cluster.local:8786"
+    assert given["MUDG_COMPUTE__DASK_ADDRESS"] == address
+    assert int(given["MUDG_COMPUTE__WORKERS"]) == CLUSTER["spec"]["worker"]["replicas"]
+
+
+def test_no_secret_is_in_a_file() -> None:
+    text = "".join(path.read_text() for path in (INFRA / "kubernetes").iterdir())
+    assert "kind: Secret" not in text and "authString" not in text
+    named = set(re.findall(r"(?:secretKeyRef|secretRef): \{name: ([\w-]+)", text))
+    assert named == {"prefect-auth", "mudg-s3"}
