@@ -25,8 +25,7 @@ def test_every_selection_but_our_own_has_a_row() -> None:
 
 def test_the_papers_rows_are_rows_of_ours() -> None:
     papers = {name for table in _tables() for name in table["rows"]}
-    waiting = {"loss-soft-labels", "loss-contrastive"}  # until train.loss is there
-    assert papers - {row.paper_name for row in ROWS} <= waiting
+    assert papers <= {row.paper_name for row in ROWS}
 
 
 def test_rows_are_chosen_by_name_and_by_group_with_zero_shot_beside_them() -> None:
