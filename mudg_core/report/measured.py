@@ -11,6 +11,7 @@ import numpy as np
 from mudg_core.evaluate.measures import Bin, Calibration
 
 PLAIN, OURS = "zero_shot", "mudg"
+NUMBERS = ("ece", "confidence", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,9 @@ def _calibration(seeds: Sequence[Mapping[str, Any]]) -> Calibration:
         for item in seed["bins"]:
             one = Bin(**item)
             pooled.setdefault((one.low, one.high), []).append(one)
-    ece, said, right = (_mean([seed[name] for seed in seeds]) for name in ("ece", "confidence", "accuracy"))
-    return Calibration(ece, said, right, [_bin(pooled[edge]) for edge in sorted(pooled)])
+    bins = [_bin(pooled[edge]) for edge in sorted(pooled)]
+    ece, confidence, accuracy = (_mean([seed[name] for seed in seeds]) for name in NUMBERS)
+    return Calibration(ece, confidence, accuracy, bins)
 
 
 def _bin(parts: Sequence[Bin]) -> Bin:
@@ -107,8 +109,8 @@ def _confusions(
         both[0] += item["images"] / len(seeds)
         both[1] += item["share"] / len(seeds)
     found = [
-        ConfusedPair(truth, said, images, share, plain.get((truth, said)))
-        for (truth, said), (images, share) in sums.items()
+        ConfusedPair(truth, predicted, images, share, plain.get((truth, predicted)))
+        for (truth, predicted), (images, share) in sums.items()
     ]
     return tuple(sorted(found, key=lambda one: (-one.images, -one.share, one.truth, one.predicted)))
 

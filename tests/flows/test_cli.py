@@ -123,3 +123,15 @@ def test_prompts_need_images_to_compare_them_on(tmp_path: Path) -> None:
     spec.write_text("name: pets\nclasses: [cat, dog]\n")
     refused = runner.invoke(app, ["target", "prompts", str(spec), "--json"])
     assert refused.exit_code == 2 and "evaluation" in json.loads(refused.stdout)["fix"]
+
+
+def test_a_dataset_of_numbered_folders_is_evaluated_on_too(tmp_path: Path) -> None:
+    numbers = [f"n{number:08d}" for number in range(200)]
+    (tmp_path / "classnames.txt").write_text("".join(f"{number} thing {number}\n" for number in numbers))
+    for number in numbers:
+        (tmp_path / "imagenet-r" / number).mkdir(parents=True)
+        (tmp_path / "imagenet-r" / number / "1.jpg").write_bytes(b"x")
+    data, spec = tmp_path / "imagenet-r", tmp_path / "spec.yaml"
+    made = runner.invoke(app, ["target", "init", "imagenet-r", str(spec), "--data", str(data), "--json"])
+    assert made.exit_code == 0, made.output
+    assert json.loads(made.stdout)["evaluation"] == load_target(spec).evaluation == str(data)
