@@ -25,7 +25,7 @@ from mudg_core.target.spec import Target
 from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
 from tasks.run import Run, StageRecord
 from tasks.target import augment
-from tasks.train import evaluate, train
+from tasks.train import evaluate, score_zero_shot, train
 
 UNDER_WAY = 3  # rows in training at a time for each worker: enough to keep it busy, and no queue of hours
 
@@ -109,8 +109,8 @@ class Contest:
             for seed in self.target.seeds if row.by_lot else (0,):
                 run = self.run_of(row, seed)
                 queries = augment(run, **wording(run.settings.augment, self.target))
-                jobs = [{"models": [], "names": [], "queries": queries, "evaluation": self.evaluation}]
-                pending.append(evaluate.start(run, jobs))
+                jobs = [{"queries": queries, "evaluation": self.evaluation}]
+                pending.append(score_zero_shot.start(run, jobs))
             started.append((row, pending))
         for row, pending in started:
             refs = [ref for one in pending for ref in one.results()]

@@ -111,7 +111,7 @@ def test_zero_shot_is_scored_once_and_taken_over(
     known = json.loads(store.file(before, "scores.json").read_text())
     student = initial_student(load_clip(settings.train.model), "a photo of")
     wet = Queries.of(TARGET, of_descriptors(TARGET, "random", ["which is wet"]))
-    model = made(store, "model", lambda out: export(student, wet, out))
+    model = made(store, "model", lambda out: export(student, wet, out, 25.0))
     ref = run(
         evaluate, settings, store, models=[model], names=["mudg"], zero_shot=before, curve="mudg", **asked
     )

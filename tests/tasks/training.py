@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from mudg_core.errors import MudgError
 from mudg_core.settings import Settings
@@ -47,8 +48,13 @@ def prepared(settings: Settings) -> Recipe:
 
 
 def built(settings: Settings, recipe: Recipe) -> ArtifactRef:
-    """As a worker does it, without Prefect."""
-    return ArtifactRef.model_validate(execute.fn("tasks.train:train", settings, [recipe])[0])
+    """As a worker does it, without Prefect: on one thread, because how sums are rounded depends on them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return ArtifactRef.model_validate(execute.fn("tasks.train:train", settings, [recipe])[0])
+    finally:
+        torch.set_num_threads(threads)
 
 
 def main() -> None:
