@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from mudg_core.errors import ConflictError, DataError, InputError
@@ -84,29 +84,26 @@ class Condemned:
             return
         raise ConflictError(what="the marks of garbage collection change without pause", fix="run again")
 
-    def spare(self, manifest: Manifest, lineage: Callable[[], Iterable[Manifest]]) -> bool:
+    def spare(self, manifest: Manifest) -> bool:
         """Whether an artifact that was found may be used; from now on it then stays. False: it is dying.
 
-        Its ancestors are spared with it, as whoever uses it may look at what it was made from. A collector
-        never lets one die before what was made of it, so they are all still there.
+        Its own mark is enough to keep its ancestors too: a collector never lets one die before what was made
+        of it, and keeps what a kept one was made from.
         """
         if not _on_its_way_out(self._recent(), manifest):
             return True
-        family, dying = list(lineage()), False
+        state = ""
 
         def lift(marks: Marks) -> Marks:
-            nonlocal dying
-            dying = _on_its_way_out(marks, manifest) == "dying"
-            if dying or not _on_its_way_out(marks, manifest):
+            nonlocal state
+            state = _on_its_way_out(marks, manifest)
+            if state != "condemned":
                 return marks
-            for one in family:
-                if _on_its_way_out(marks, one) == "condemned":
-                    attempt = one.circumstances.attempt
-                    marks[name_of(one.ref)] = Mark(attempt=attempt, state="used", since=now())
-            return marks
+            used = Mark(attempt=manifest.circumstances.attempt, state="used", since=now())
+            return marks | {name_of(manifest.ref): used}
 
         self.change(lift)
-        return not dying
+        return state != "dying"
 
     def _recent(self) -> Marks:
         if self._seen is None or time.monotonic() - self._seen[0] > REFRESH_SECONDS:

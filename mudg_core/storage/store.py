@@ -73,7 +73,7 @@ class ArtifactStore:
 
     def _spare(self, manifest: Manifest) -> bool:
         """Helps to delete what is being deleted, or the way would not be free to make it again."""
-        if self._condemned.spare(manifest, lambda: browse.family(self, manifest)):
+        if self._condemned.spare(manifest):
             return True
         self.withdraw(manifest)
         return False

@@ -114,7 +114,7 @@ def test_kinds_are_kept_for_as_long_as_the_settings_say(
     assert why(forever, ref) == "kept for good"
 
 
-def test_a_cache_hit_on_a_condemned_artifact_lifts_the_mark_of_all_its_family(store: ArtifactStore) -> None:
+def test_a_cache_hit_on_a_condemned_artifact_saves_it_and_its_family(store: ArtifactStore) -> None:
     shard = build(store, "corpus-shard")
     cells = build(store, "cells", shard=shard)
     other = build(store, "other")
