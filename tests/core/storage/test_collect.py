@@ -17,7 +17,7 @@ from mudg_core.storage import collect as collecting
 from mudg_core.storage.collect import Collection, collect_garbage
 from mudg_core.storage.condemned import Condemned, name_of
 from mudg_core.storage.leases import LeaseHolder, read_leases
-from tests.core.storage.making import flip_bit, forbidden, maker, path_of, stored
+from tests.core.storage.making import forbidden, maker, overwrite, path_of, stored
 
 DAY = timedelta(days=1)
 RULES = GcSettings()
@@ -269,7 +269,7 @@ def test_a_pointer_to_a_damaged_artifact_stops_the_collector(store: ArtifactStor
     shard = build(store, "embedding-shard")
     index = build(store, "index", parts=(shard,))
     store.move_pointer("index-current", index, None)
-    flip_bit(store, layout.manifest(index.stage, index.key))
+    overwrite(store, layout.manifest(index.stage, index.key), b"{")
     with pytest.raises(DataError, match="nothing is collected"):
         collect(store, 100 * DAY)
     assert there(store, shard)
