@@ -14,7 +14,7 @@ from mudg_core.train.watch import EVENTS
 from tests.tasks.training import built, prepared, settings_at
 
 ROOT = Path(__file__).parents[2]
-STEPS = 150
+STEPS = 50
 
 
 def test_same_seed_same_digest_though_events_tell_the_time(tmp_path: Path) -> None:
