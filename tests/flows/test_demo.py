@@ -146,6 +146,7 @@ def _assert_gone(pids: list[int]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_compare_computes_only_what_the_demo_has_not(first: dict[str, Any], folder: Path) -> None:
     before = _models(folder)
     rows = "waffle-words,nearest-neighbours,mudg,tip-adapter,tip-x,index-kmeans,few-shot"
