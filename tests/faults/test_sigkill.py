@@ -41,11 +41,14 @@ STAGES = [
     "labels",
     "picks",
     "dataset",
+    "held-out",
     "model",
     "zero-shot",
+    "gate",
     "scores",
-    "map",
     "warnings",
+    "classifier",
+    "map",
     "report",
 ]
 POINTS = ["made", "stored", "committed"]
@@ -76,6 +79,7 @@ def assert_resumes(folder: Path, undisturbed: Undisturbed) -> None:
 
 def test_killed_once_inside_every_stage(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """At a point of the commit protocol that is drawn anew for each stage."""
+    assert {name.split("/")[0] for name in undisturbed.digests} == set(STAGES), "a stage is new, or gone"
     points = random.Random(0)
     for stage in STAGES:
         point = points.choice(POINTS)
