@@ -15,7 +15,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check check-infra format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-gate bench-index bench-train clean
+.PHONY: help setup demo demo-full test faults interop check check-infra format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-flow bench-gate bench-index bench-train clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -105,6 +105,9 @@ bench-dataset: setup  ## measure training sets against the demo world's truth (h
 
 bench-embed: setup  ## measure embedding beside bare forward passes and clip-retrieval (an hour; PARTS="raw vit peer overhead growth")
 	$(BIN)/python -m benchmarks.embed $(PARTS)
+
+bench-flow: setup  ## see how much of a demo run is orchestration (five minutes)
+	$(BIN)/python -m benchmarks.flow
 
 bench-gate: setup  ## see how well the gate's estimate follows the truth (half an hour, less after bench-compare)
 	$(BIN)/python -m benchmarks.gate

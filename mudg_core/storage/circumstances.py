@@ -24,7 +24,7 @@ def circumstances(attempt: str, seconds: float) -> Circumstances:
 
 
 def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @functools.cache
