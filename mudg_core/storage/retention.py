@@ -18,8 +18,13 @@ from mudg_core.storage.survey import Item, moment
 KINDS = {
     "report": "report_days",
     "scores": "report_days",
+    "zero-shot": "report_days",
+    "cache-scores": "report_days",
+    "comparison": "report_days",
+    "comparison-page": "report_days",
     "prompts": "report_days",
     "model": "model_days",
+    "classifier": "model_days",
     "dataset": "dataset_days",
     "embedding-shard": "shard_days",
     "screened-shard": "shard_days",
