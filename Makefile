@@ -15,7 +15,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check check-infra format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-flow bench-gate bench-index bench-train clean
+.PHONY: help setup demo demo-full test faults interop check check-infra docs format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-gate bench-index bench-train clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,7 +60,7 @@ faults: setup  ## kill the demo at many moments and see that it resumes, and oth
 interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)
 	$(BIN)/python -m pytest -m interop tests/interop
 
-check: setup check-infra  ## ruff, mypy --strict, import-linter, and what is in infra/
+check: setup check-infra docs  ## ruff, mypy --strict, import-linter, what is in infra/, and the docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -72,6 +72,10 @@ check-infra: setup  ## lint Dockerfile, compose, Kubernetes and YAML files
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec infra/compose/compose.yaml
 	$(BIN)/kubernetes-validate --strict --quiet infra/kubernetes/manifests.yaml
 	$(BIN)/yamllint --strict -d "{extends: relaxed, rules: {line-length: {max: 130}}}" infra prefect.yaml
+
+# A dead link, a missing anchor or a page that no menu has ends it.
+docs: setup  ## build the documentation into build/site (read it: python -m http.server -d build/site)
+	$(BIN)/mkdocs build --quiet --strict
 
 format: setup  ## format the code
 	$(BIN)/ruff check --fix .

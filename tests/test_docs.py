@@ -1,0 +1,238 @@
+"""What the documentation says is so: links lead somewhere, commands and settings exist, tables are as printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from flows.cli.app import app
+from mudg_core.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "infra/README.md", *(ROOT / "docs").rglob("*.md")]
+)
+# Commands that pages tell of and that are being built; a test sees that none is here that exists.
+COMING = {"up", "down", "doctor", *(f"target {name}" for name in ("submit", "status", "cancel", "ready"))}
+# Written like a setting, and none: files that a stage leaves, and attributes of a model.
+NO_SETTINGS = {"dataset.tar", "index.json", "index.svg", "train.json"}
+
+FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?<=\n\n)(?: {4}[^\n]*\n)+")
+INLINE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+# -- links ------------------------------------------------------------------------------------------------
+
+
+def prose(text: str) -> str:
+    """A page without its code, in which brackets mean other things."""
+    return INLINE.sub("`code`", FENCED.sub("", text))
+
+
+def links(page: Path) -> list[str]:
+    return [link for link in LINK.findall(prose(page.read_text())) if "://" not in link]
+
+
+def anchors(page: Path) -> set[str]:
+    """Those that both GitHub and mkdocs give to headings: they differ in what they make of odd characters."""
+    titles = [title.replace("`", "") for title in HEADING.findall(FENCED.sub("", page.read_text()))]
+    return {_github(title) for title in titles} & {_mkdocs(title) for title in titles}
+
+
+def _github(title: str) -> str:
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _mkdocs(title: str) -> str:
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def dead(page: Path) -> list[str]:
+    found = []
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        known = there.is_file() and (not anchor or anchor in anchors(there))
+        found += [] if known else [link]
+    return found
+
+
+@pages
+def test_links_and_anchors_exist(page: Path) -> None:
+    assert dead(page) == []
+
+
+def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One thing\n[a](#one-thing) [b](#other) [c](page.md#one-thing) ![d](none.png) `[e](x)`\n")
+    assert dead(page) == ["#other", "none.png"]
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert {"docs/report.png", "docs/pipeline.svg"} <= set(links(ROOT / "README.md"))
+    assert sum(len(links(page)) for page in PAGES) > 100
+    assert sum(len(list(commands(page.read_text()))) for page in PAGES) > 100
+
+
+# -- commands ---------------------------------------------------------------------------------------------
+
+
+def code(text: str) -> Iterator[str]:
+    """Lines of code blocks; those that go on with a backslash as one."""
+    for block in (*FENCED.findall(text), *INDENTED.findall(FENCED.sub("", text))):
+        yield from (line.strip() for line in block.replace("\\\n", " ").splitlines())
+
+
+def commands(text: str) -> Iterator[str]:
+    """Every command line that calls mudg, in code blocks and between backticks, from its second word on."""
+    inline = INLINE.findall(FENCED.sub("", text))
+    for line in (*code(text), *inline):
+        begin = re.match(r"(?:\.venv/bin/|\$ |.*\| )?mudg (?=[a-z-])", line)
+        if begin:
+            yield line[begin.end() :]
+
+
+def fault(command: str) -> str:
+    """Why a command line cannot be, or nothing. `[--option]` and capitals are how a usage is written: of these
+    only the names are looked at. Nothing is run."""
+    usage = re.search(r"[\[…*]|\b[A-Z]{1,}\b", command) is not None
+    words = shlex.split(re.sub(r" [\[|\]] | \[|\](?= |$)", " ", command), comments=True)
+    node: Any = get_command(app)
+    path: list[str] = []
+    while words and getattr(node, "commands", None):
+        path.append(words.pop(0))
+        if " ".join(path) in COMING:
+            return ""
+        if path[-1] not in node.commands:
+            return f"there is no command mudg {' '.join(path)}"
+        node = node.commands[path[-1]]
+    try:
+        if path and (words or not usage):
+            node.make_context(path[-1], words, resilient_parsing=usage)
+    except Exception as error:
+        return f"mudg {command}: {getattr(error, 'message', error)}"
+    return ""
+
+
+@pages
+def test_commands_exist_with_their_options(page: Path) -> None:
+    lines = commands(page.read_text())
+    assert [found for found in map(fault, lines) if found] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nonsense",
+        "target nonsense x.yaml",
+        "target run",
+        "target run x.yaml --nonsense",
+        "target run SPEC --nonsense",
+        "dataset export dataset/3fa9 ./out --to parquet",
+        "plan --paper --devices many",
+    ],
+)
+def test_a_wrong_command_is_noticed(command: str) -> None:
+    assert fault(command)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["    mudg gc --dry-run", "    find . | mudg predict animals - --csv", "    mudg plan \\\n      --paper  # so much"],
+)
+def test_right_commands_are_found_and_pass(line: str) -> None:
+    found = list(commands(f"text\n\n{line}\n\ntext"))
+    assert len(found) == 1 and not fault(found[0])
+
+
+def test_no_command_is_still_to_come_that_is_there() -> None:
+    kept, there = COMING.copy(), set()
+    COMING.clear()
+    try:
+        there = {name for name in kept if "there is no command" not in fault(f"{name} X")}
+    finally:
+        COMING.update(kept)
+    assert there == set(), "take these out of COMING"
+
+
+# -- settings ---------------------------------------------------------------------------------------------
+
+
+def known_settings() -> set[str]:
+    def walk(model: type[BaseModel], before: str) -> Iterator[str]:
+        for name, info in model.model_fields.items():
+            yield before + name
+            if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+                yield from walk(info.annotation, f"{before}{name}.")
+
+    return set(walk(Settings, ""))
+
+
+def settings_named(text: str) -> set[str]:
+    """`area.name` between backticks (with or without a value), `--set area.name=…`, and MUDG_AREA__NAME."""
+    areas = "|".join(name for name in Settings.model_fields if name != "profile")
+    inline = " ".join(f" {piece} " for piece in INLINE.findall(FENCED.sub("", text)))
+    quoted = re.findall(rf"(?<![\w./-])((?:{areas})\.[a-z_]+)(?![\w./(])", inline)
+    given = re.findall(r"--set +([\w.]+)=", text)
+    environment = [name.lower().replace("__", ".") for name in re.findall(r"MUDG_([A-Z_]+__[A-Z_]+)", text)]
+    return {*quoted, *given, *environment} - NO_SETTINGS - {"area.name"}
+
+
+@pages
+def test_settings_exist(page: Path) -> None:
+    assert settings_named(page.read_text()) - known_settings() == set()
+
+
+def test_a_setting_that_is_not_there_is_noticed() -> None:
+    text = "`index.cellz` and `--set gc.nope=1`, `index.cells=4`, MUDG_TRAIN__RATE=1, `tasks/index.py`, `index.md`"
+    named = settings_named(text)
+    assert named == {"index.cellz", "gc.nope", "index.cells", "train.rate", "index.md"}
+    assert named - known_settings() == {"index.cellz", "gc.nope", "train.rate", "index.md"}
+
+
+# -- tables and the site ----------------------------------------------------------------------------------
+
+
+def test_tables_of_the_plan_are_as_printed() -> None:
+    printed = set(CliRunner().invoke(app, ["plan", "--paper"]).stdout.splitlines())
+    quoted = {
+        page.relative_to(ROOT).as_posix(): block.splitlines()
+        for page in PAGES
+        for block in FENCED.findall(page.read_text())
+        if block.startswith("stage     FLOP")
+    }
+    assert {"README.md", "docs/scale.md"} <= quoted.keys()
+    assert {name: [line for line in lines if line not in printed] for name, lines in quoted.items()} == {
+        name: [] for name in quoted
+    }
+
+
+def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    built = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html")}
+    assert {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES[2:]} - built <= {
+        "../README.html"
+    }
+    loaded = re.compile(r"<(?:script|img|iframe)[^>]* src=\"https?://|<link[^>]* href=\"https?://|url\(https?://")
+    for path in tmp_path.rglob("*"):
+        if path.suffix in {".html", ".css"}:
+            assert not loaded.search(path.read_text()), path.name
