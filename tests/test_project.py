@@ -10,9 +10,6 @@ from pathlib import Path
 
 import yaml
 from prefect import Flow
-from typer.testing import CliRunner
-
-from flows.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,20 +20,6 @@ def test_readme_quotes_the_recorded_figures() -> None:
     for arm in ("zero_shot", "nearest_neighbours", "mudg"):
         quoted = f"{figures[arm]['mean']:.1f} ± {figures[arm]['std']:.1f}"
         assert quoted in readme, f"{arm}: README does not say {quoted}"
-
-
-def test_readme_quotes_the_plan_as_it_is_printed() -> None:
-    printed = CliRunner().invoke(app, ["plan", "--paper"]).stdout.splitlines()
-    quoted = (ROOT / "README.md").read_text().splitlines()
-    begin = next(number for number, line in enumerate(quoted) if line.startswith("stage     FLOP"))
-    assert set(quoted[begin : begin + 4]) <= set(printed)
-
-
-def test_readme_pictures_and_links_exist() -> None:
-    readme = (ROOT / "README.md").read_text()
-    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", readme) if "://" not in link]
-    assert "docs/report.png" in links and "docs/pipeline.svg" in links
-    assert all((ROOT / link).is_file() for link in links)
 
 
 def test_lock_names_versions_and_no_place() -> None:
