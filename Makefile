@@ -73,9 +73,9 @@ check-infra: setup  ## lint Dockerfile, compose, Kubernetes and YAML files
 	$(BIN)/kubernetes-validate --strict --quiet infra/kubernetes/manifests.yaml
 	$(BIN)/yamllint --strict -d "{extends: relaxed, rules: {line-length: {max: 130}}}" infra prefect.yaml
 
-# A dead link, a missing anchor or a page that no menu has ends it.
+# A dead link, a missing anchor or a page that no menu has ends it. Not --quiet: then it would not hear its own warnings.
 docs: setup  ## build the documentation into build/site (read it: python -m http.server -d build/site)
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --strict
 
 format: setup  ## format the code
 	$(BIN)/ruff check --fix .

@@ -243,7 +243,7 @@ def test_tables_of_the_plan_are_as_printed() -> None:
 
 
 def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     sources = [*(ROOT / "docs").rglob("*.md"), ROOT / "docs/infra.md"]
