@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from flows.cli.app import Prompts, app
+from flows.cli.app import app
+from flows.cli.commands.use import Prompts
 from mudg_core.encode.models import Clip
 from mudg_core.storage import ArtifactRef, Facts, Recipe
 from mudg_core.train.card import WAYS
