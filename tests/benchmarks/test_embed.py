@@ -85,7 +85,8 @@ def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["MUDG_KNOWN"] == "before" and "MUDG_NEW" not in os.environ
 
 
-def test_workers_get_one_thread_and_our_allocator() -> None:
+def test_workers_get_one_thread_and_our_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS")
     found = pipeline.worker_environment()
     assert found["OMP_NUM_THREADS"] == "1" and int(found["MALLOC_TRIM_THRESHOLD_"]) == 256 << 20
 

@@ -42,7 +42,8 @@ def test_torch_is_a_cpu_build_wherever_one_can_be_had(tmp_path: Path) -> None:
     assert backends(asked, str(tmp_path)) == [[]]
 
 
-def test_a_command_is_given_threads_and_says_what_went_wrong() -> None:
+def test_a_command_is_given_threads_and_says_what_went_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
     printed = run("peer", [sys.executable, "-c", "import os; print(os.environ['OMP_NUM_THREADS'])"], 60)
     assert printed == "1\n"
     with pytest.raises(PeerError, match="peer failed with exit code 3: its last words"):

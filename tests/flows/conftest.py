@@ -1,6 +1,7 @@
-"""The servers that flows are tried on."""
+"""The servers that flows are tried on, and an index to try them with."""
 
+from tests.support.built import first
 from tests.support.places import servers
 from tests.support.seaweed import s3_environment, seaweed
 
-__all__ = ["s3_environment", "seaweed", "servers"]
+__all__ = ["first", "s3_environment", "seaweed", "servers"]

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from flows.cli.app import app
 from mudg_core import __version__
 from mudg_core.target.spec import load_target
+from tests.support.demo_runs import mudg
 
 runner = CliRunner()
 
@@ -60,6 +61,11 @@ def test_f59_bad_setting_is_rejected(change: str) -> None:
     refused = runner.invoke(app, ["settings", "--json", "--set", change])
     assert refused.exit_code == 2
     assert json.loads(refused.stdout)["error"] == "SettingsError"
+
+
+def test_the_exit_code_and_the_message_reach_the_shell(tmp_path: Path) -> None:
+    refused = mudg("settings", "--set", "nothing=1", cwd=tmp_path)
+    assert refused.returncode == 2 and "nothing" in refused.stderr and refused.stdout == ""
 
 
 @pytest.mark.parametrize("text", ["", "   ", "x" * 1001])

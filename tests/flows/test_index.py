@@ -6,39 +6,20 @@ One Prefect server and one Dask cluster serve all commands: starting them is mos
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from mudg_core.index.variants import VARIANTS
-from tests.support.demo_runs import FLAGS
+from tests.support.built import Built
 from tests.support.places import Place
 
 pytestmark = pytest.mark.timeout(1200)  # a machine may be busy
 
-SMALL = [*FLAGS, "--set", "index.rows_per_part=200", "--set", "index.iterations=4"]  # two shards a part
 MORE = ("--set", "corpus.rows=900")  # two shards more
-
-
-@dataclass(frozen=True)
-class Built:
-    place: Place
-    result: dict[str, Any]
-
-    @property
-    def index(self) -> str:
-        return str(self.result["index"])
-
-
-@pytest.fixture(scope="module")
-def first(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Four shards. Tests read it, and change copies of it."""
-    place = replace(servers, folder=tmp_path_factory.mktemp("first"), flags=SMALL)
-    return Built(place, place.command("index", "build"))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +52,7 @@ def test_a_second_build_computes_nothing(first: Built, tmp_path: Path) -> None:
 
 
 def test_versions_are_listed(first: Built) -> None:
-    (only,) = first.place.command("index", "list")["versions"]
+    (only,) = first.place.run("index", "list")["versions"]
     assert (only["index"], only["state"], only["variant"]) == (
         first.index,
         "current",
@@ -90,7 +71,7 @@ def test_nothing_is_listed_before_the_first_build(servers: Place, tmp_path: Path
 
 
 def test_recall_rises_with_what_is_read(first: Built) -> None:
-    measured = first.place.command("index", "recall", "--save", "x.svg")
+    measured = first.place.run("index", "recall", "--save", "x.svg")
     assert measured["index"] == first.index
     for kind in ("text queries", "image queries"):
         by_probes = [point for point in measured[kind] if point["mass"] == 1]
@@ -105,7 +86,7 @@ def test_recall_rises_with_what_is_read(first: Built) -> None:
 
 
 def test_tuning_finds_the_cheapest_settings_that_do(first: Built) -> None:
-    tuned = first.place.command("index", "tune", "--recall", "0.9")
+    tuned = first.place.run("index", "tune", "--recall", "0.9")
     assert tuned["tuning"]["recall_at_1"]["value"] >= 0.9
     assert tuned["flags"] == f"--set index.probes={tuned['probes']} --set index.mass={tuned['mass']:g}"
     assert tuned["report"]["probes"] == tuned["probes"] and tuned["tuning"]["share_read"] < 1
@@ -157,7 +138,7 @@ def test_removed_rows_are_found_no_more(first: Built, tmp_path: Path) -> None:
     place = first.place.copy(tmp_path)
     gone, *others = hits(place)
     before = place.digests()
-    removed = place.command("index", "remove", str(gone))
+    removed = place.run("index", "remove", str(gone))
     assert removed["removed"] == 1 and removed["rows"] == first.result["rows"] - 1
     assert place.made_since(before) == {"index-part": 1, "index": 1, "recall": 1}
     now = hits(place)
@@ -184,14 +165,14 @@ def test_a_row_that_is_not_there_cannot_be_removed(first: Built) -> None:
 
 def test_rolled_back_stays_so_until_somebody_promotes(first: Built, grown: Built, tmp_path: Path) -> None:
     place = grown.place.copy(tmp_path)
-    assert place.command("index", "rollback") == {"current": first.index, "note": ""}
+    assert place.run("index", "rollback") == {"current": first.index, "note": ""}
     assert place.versions()[:2] == [(first.index, "current"), (grown.index, "withdrawn")]
     scheduled = place.run("index", "build", *MORE)
     assert (scheduled["index"], scheduled["computed"]) == (grown.index, 0)
     assert "rolled back" in scheduled["note"] and f"mudg index promote {grown.index}" in scheduled["note"]
     assert scheduled["note"] in place.says("index", "build", *MORE)
     assert place.current() == first.index
-    assert place.command("index", "promote", grown.index)["current"] == grown.index
+    assert place.run("index", "promote", grown.index)["current"] == grown.index
     assert place.current() == grown.index
     assert place.run("index", "build", *MORE)["note"] == ""
     place.run("index", "rollback")

@@ -8,21 +8,20 @@ from pathlib import Path
 import pytest
 
 from mudg_core.corpus.demo.world import DemoWorld
-from tests.support.demo_runs import FLAGS, mudg
+from tests.support.built import Built
+from tests.support.demo_runs import mudg
+from tests.support.places import Place, here
 
 pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("target")
-    built = mudg("index", "build", "--json", *FLAGS, cwd=made)
-    assert built.returncode == 0, built.stderr[-3000:]
-    assert json.loads(built.stdout)["rows"] > 500
-    return made
+def place(first: Built) -> Place:
+    return first.place
 
 
-def test_own_classes_and_folder(folder: Path) -> None:
+def test_own_classes_and_folder(place: Place) -> None:
+    folder = place.folder
     for kind in ("cat", "car"):
         for number in range(3):
             path = folder / "images" / "drawn" / kind / f"{number}.png"
@@ -32,9 +31,7 @@ def test_own_classes_and_folder(folder: Path) -> None:
         "name: cats-and-cars\nclasses: [cat, car]\nevaluation: images\nseeds: [0, 1]\n"
         "settings: {dataset: {per_class: 3, ranks: exact, select: margin}}\n"
     )
-    done = mudg("target", "run", "spec.yaml", "--out", "made", "--json", *FLAGS, cwd=folder)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
+    result = place.run("target", "run", "spec.yaml", "--out", "made")
     assert list(result["mudg"]["domains"]) == ["drawn"]
     assert len(result["models"]) == 2
     assert (Path(result["models"][0]) / "open_clip_model.safetensors").is_file()
@@ -42,21 +39,21 @@ def test_own_classes_and_folder(folder: Path) -> None:
     card = (folder / "made" / "README.md").read_text()
     assert result["folder"] == str(folder / "made") and "| drawn |" in card and "the demo world" in card
     files = [str(path) for path in sorted((folder / "images").rglob("*.png"))]
-    named = mudg("predict", "cats-and-cars", "images", "--json", cwd=folder)
+    named = here(folder, "predict", "cats-and-cars", "images", "--json").stdout
     copied = mudg("predict", "made", *files, "--json", cwd=folder)
-    assert named.returncode == copied.returncode == 0, named.stderr[-3000:]
-    assert len(named.stdout.splitlines()) == 7
-    assert named.stdout.replace("images/", f"{folder}/images/") == copied.stdout
+    assert copied.returncode == 0, copied.stderr[-3000:]
+    assert len(named.splitlines()) == 7
+    assert named.replace("images/", f"{folder}/images/") == copied.stdout
 
 
-def test_synonyms_and_shorthands_reach_the_stages(folder: Path) -> None:
-    (folder / "named.yaml").write_text(
+def test_synonyms_and_shorthands_reach_the_stages(place: Place) -> None:
+    (place.folder / "named.yaml").write_text(
         "name: named\nclasses: [cat, car]\nsynonyms: {cat: [kitten, kitty]}\naugmentations: 2\nper_class: 3\n"
     )
-    done = mudg("target", "run", "named.yaml", "--json", *FLAGS, cwd=folder)
-    assert done.returncode == 0, done.stderr[-3000:]
+    place.run("target", "run", "named.yaml")
     specs = [
-        json.loads(path.read_text()) for path in folder.glob(".mudg/artifacts/queries/*/**/queries.json")
+        json.loads(path.read_text())
+        for path in place.folder.glob(".mudg/artifacts/queries/*/**/queries.json")
     ]
     spec = next(spec for spec in specs if spec["synonyms"])
     assert spec["labels"] == [0] * 6 + [1] * 2 and len(spec["prompts"]) == 8
@@ -64,16 +61,14 @@ def test_synonyms_and_shorthands_reach_the_stages(folder: Path) -> None:
     assert len(spec["matrix"]) == 2 and "kit" not in str(spec["matrix"])
 
 
-def test_prompts_are_compared(folder: Path) -> None:
-    (folder / "animals.yaml").write_text(
+def test_prompts_are_compared(place: Place) -> None:
+    (place.folder / "animals.yaml").write_text(
         "name: animals\nevaluation: demo:animals\nclasses: [cat, dog, fox, wolf, bear, rabbit, pig, horse, "
         "zebra, giraffe, elephant, bird, owl, duck, penguin, fish, shark, turtle]\naugmentations: 8\n"
         "settings: {augment: {pool: 100}}\n"
     )
-    flags = [*FLAGS, "--set", "augment.count=16"]
-    done = mudg("target", "prompts", "animals.yaml", "--save", "study.svg", "--json", *flags, cwd=folder)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
+    more = ("--set", "augment.count=16")
+    result = place.run("target", "prompts", "animals.yaml", "--save", "study.svg", *more)
     methods = {item["method"]: item for item in result["methods"]}
     assert set(methods) == {
         "adaptive", "random", "waffle-words", "waffle-characters", "templates", "none"
@@ -81,16 +76,15 @@ def test_prompts_are_compared(folder: Path) -> None:
     assert [methods[name]["augmentations"] for name in ("adaptive", "templates", "none")] == [8, 8, 1]
     assert [size for size, _ in result["curves"]["adaptive"]] == [1, 2, 4, 8, 16, 32, 64]
     assert len(result["spots"]) == 100 and -1 <= result["correlation"] <= 1
-    assert (folder / "study.svg").read_text().startswith("<?xml")
-    again = mudg("target", "prompts", "animals.yaml", *flags, cwd=folder)
-    assert "waffle-words" in again.stdout and "correlation" in again.stdout
+    assert (place.folder / "study.svg").read_text().startswith("<?xml")
+    again = place.says("target", "prompts", "animals.yaml", *more)
+    assert "waffle-words" in again and "correlation" in again
 
 
-def test_a_class_named_like_a_path_is_only_a_name(folder: Path) -> None:
+def test_a_class_named_like_a_path_is_only_a_name(place: Place) -> None:
+    folder = place.folder
     (folder / "odd.yaml").write_text("name: odd\nclasses:\n- ../../x\n- <b>no</b>\n")
-    done = mudg("target", "run", "odd.yaml", "--json", *FLAGS, cwd=folder)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
+    result = place.run("target", "run", "odd.yaml")
     assert "mudg" not in result
     page = Path(result["report"]).read_text()
     assert "<b>no</b>" not in page and "&lt;b&gt;no&lt;/b&gt;" in page
@@ -109,14 +103,12 @@ def test_a_class_named_like_a_path_is_only_a_name(folder: Path) -> None:
 )
 def test_f57_bad_spec_is_refused_before_anything_runs(spec: bytes, line: int, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_bytes(spec)
-    done = mudg("target", "run", "bad.yaml", "--json", cwd=tmp_path)
-    assert done.returncode == 2
+    done = here(tmp_path, "target", "run", "bad.yaml", "--json", ends=2)
     assert json.loads(done.stdout)["where"].endswith(f"bad.yaml:{line}")
     assert f"bad.yaml:{line}" in done.stderr
     assert not (tmp_path / ".mudg").exists()
 
 
 def test_no_index_yet_says_what_to_do(tmp_path: Path) -> None:
-    done = mudg("search", "a photo of a cat", cwd=tmp_path)
-    assert done.returncode == 3
+    done = here(tmp_path, "search", "a photo of a cat", ends=3)
     assert "mudg index build" in done.stderr

@@ -17,14 +17,23 @@ from typing import Any
 
 import pytest
 from prefect.settings import PREFECT_API_URL
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from flows.cli.app import app
 from flows.session import session
 from mudg_core.settings import Settings
 from tests.support.demo_runs import digests, mudg
+from tests.support.seaweed import CREDENTIALS
 
 runner = CliRunner()
+
+
+def here(folder: Path, *arguments: str, ends: int = 0) -> Result:
+    """A command in this process. One that needs a session must be told of servers: see `Place`."""
+    with chdir(folder):
+        done = runner.invoke(app, list(arguments))
+    assert done.exit_code == ends, done.output
+    return done
 
 
 @dataclass(frozen=True)
@@ -49,10 +58,7 @@ class Place:
         return result
 
     def says(self, *arguments: str, ends: int = 0) -> str:
-        with chdir(self.folder):
-            done = runner.invoke(app, self._all(arguments))
-        assert done.exit_code == ends, done.output
-        return done.stdout
+        return here(self.folder, *self._all(arguments), ends=ends).stdout
 
     def _all(self, arguments: tuple[str, ...]) -> list[str]:
         """The place's settings before those of the test, which win."""
@@ -79,7 +85,12 @@ class Place:
 
 @pytest.fixture(scope="package")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Workers inherit the environment: they can use buckets too."""
     folder = tmp_path_factory.mktemp("servers")
     storage = {"url": f"file://{folder}/.mudg", "cache_dir": str(folder / ".mudg/cache")}
-    with session(Settings().replace({"storage": storage, "compute": {"workers": 1}})) as ready:
-        yield Place(folder, str(ready.compute.dask_address), str(PREFECT_API_URL.value()))
+    settings = Settings().replace({"storage": storage, "compute": {"workers": 1}})
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        with session(settings) as ready:
+            yield Place(folder, str(ready.compute.dask_address), str(PREFECT_API_URL.value()))

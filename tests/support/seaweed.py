@@ -33,6 +33,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 ACCESS_KEY, SECRET_KEY, BUCKET = "mudg-test-key", "mudg-test-secret-8Xq2", "mudg-test"
 START_SECONDS, STOP_SECONDS, STARTS = 60.0, 5.0, 3
 GRPC_OFFSET = 10_000
+# What a process needs to use any server that is started here, and nothing of the developer's own set-up.
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
 
 
 @dataclass(frozen=True)
@@ -58,14 +66,7 @@ class SeaweedServer:
             return [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]
 
     def environment(self) -> dict[str, str]:
-        """What a process needs to use the server, and nothing of the developer's own set-up."""
-        return {
-            "AWS_ACCESS_KEY_ID": self.access_key,
-            "AWS_SECRET_ACCESS_KEY": self.secret_key,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        }
+        return CREDENTIALS
 
 
 @contextmanager
