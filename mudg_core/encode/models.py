@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import mudg_core.encode.torchvision_ops  # noqa: F401  (before open_clip is imported)
+from mudg_core.encode import lean
 from mudg_core.encode.tokens import tokenised
 from mudg_core.encode.weights import local_files, locate, weights_digest
 from mudg_core.errors import ModelError
 from mudg_core.settings import EncodeSettings
 
-with warnings.catch_warnings():
+with warnings.catch_warnings(), lean.waiting():
     warnings.simplefilter("ignore", DeprecationWarning)
     import open_clip as open_clip  # for others too: it must not be imported before torchvision_ops
 
@@ -164,6 +165,7 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
 
 def _load(name: str, path: str, pretrained: str | None, device: str) -> Clip:
     try:
+        lean.load_timm(open_clip.get_model_config(path))
         network = open_clip.create_model(path, pretrained=pretrained, device=device)
         tokenizer = open_clip.get_tokenizer(path)
     except Exception as error:  # open_clip raises whatever its loaders raise

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from mudg_core.encode import weights
+from mudg_core.encode import lean, weights
 from mudg_core.encode.models import Clip, load_clip, open_clip
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE, weights_digest
 from mudg_core.errors import ModelError
@@ -120,6 +120,25 @@ def test_a_squashing_model_is_fed_as_open_clip_feeds_it(tiny_folder: Path, tmp_p
     (folder / CONFIG_FILE).write_text(json.dumps(config))
     with pytest.raises(ModelError, match="longest"):
         load_clip(f"local-dir:{folder}")
+
+
+def test_a_tower_of_timm_is_loaded_when_a_model_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is not before: see `lean`."""
+    monkeypatch.setattr(open_clip.timm_model, "timm", None)
+    vision = {"timm_model_name": "test_vit", "timm_model_pretrained": False, "image_size": 160}
+    config = {"model_cfg": MODEL | {"vision_cfg": vision}, "preprocess_cfg": PREPROCESS}
+    lean.load_timm(MODEL)
+    assert open_clip.timm_model.timm is None
+    lean.load_timm(config["model_cfg"])
+    network = open_clip.CLIP(**config["model_cfg"])
+    save_file(network.state_dict(), tmp_path / WEIGHTS_FILE)
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(config))
+    monkeypatch.setattr(open_clip.timm_model, "timm", None)
+    clip = load_clip(f"local-dir:{tmp_path}")
+    assert clip.image_size == 160
+    assert clip.encode_images(clip.pixels(noise(160, 160))[None]).shape == (1, 16)
 
 
 def test_weights_in_a_file(tmp_path: Path) -> None:

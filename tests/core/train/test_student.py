@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from mudg_core.encode.lean import load_timm
 from mudg_core.encode.models import Clip, open_clip
 from mudg_core.errors import ModelError
 from mudg_core.settings import load_settings
@@ -24,6 +25,7 @@ BLOCK = ATTENTION + [
 
 
 def on_meta(name: str, **changes: Any) -> torch.nn.Module:
+    load_timm(open_clip.get_model_config(name))
     return open_clip.create_model(name, load_weights=False, device="meta", **changes)  # type: ignore[no-any-return]
 
 
