@@ -15,31 +15,24 @@ one JSON object with all of them. `--tiny` tries everything on a small corpus, a
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
 
 import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
 from benchmarks.dataset import arms, measure, speed
 from benchmarks.dataset.hubs import WAYS
 from benchmarks.memory import watched
+from benchmarks.parts import Figures, Found, parser_of, run_parts
 from benchmarks.record import details, keep, rounded
 from flows.session import session
 from mudg_core.settings import Settings
 
 HOME = Path(".mudg/bench-dataset/.mudg")
-Figures = dict[str, Any]
 Corpus = Callable[[], Settings]  # a session with an index, opened when it is first asked for
-console = Console(stderr=True)
 
 
 @dataclass(frozen=True)
@@ -55,22 +48,26 @@ TINY = Sizes(rows=3_000, train_steps=2, queries=160, labels=4, images=200)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
-    parser.add_argument("--tiny", action="store_true", help="try it; figures are not kept")
-    asked = parser.parse_args()
+    asked = parser_of(__doc__, PARTS).parse_args()
     sizes, home = (TINY, HOME.with_name("tiny")) if asked.tiny else (Sizes(), HOME)
-    figures: Figures = {}
     with ExitStack() as stack:
-        for name in asked.parts or PARTS:
-            console.print(f"{name} …")
+
+        def measured(name: str) -> Found:
             with watched(os.getpid()) as peak:
                 line, detail = PARTS[name](sizes, lambda: opened(stack, home, sizes.rows))
-            detail |= {"peak_gb": peak[0] / 1e9}
-            console.print_json(json.dumps(detail))
-            most = max(figures.get("peak_gb", 0.0), detail["peak_gb"])
-            figures |= rounded(line | {"peak_gb": most}) if asked.tiny else kept(name, line, detail)
-    sys.stdout.write(json.dumps(figures) + "\n")
+            return line, detail | {"peak_gb": peak[0] / 1e9}
+
+        run_parts(asked.parts or PARTS, measured, tried() if asked.tiny else kept)
+
+
+def tried() -> Callable[[str, Figures, Figures], Figures]:
+    peaks: list[float] = []
+
+    def told(part: str, line: Figures, detail: Figures) -> Figures:
+        peaks.append(detail["peak_gb"])
+        return rounded(line | {"peak_gb": max(peaks)})
+
+    return told
 
 
 def kept(part: str, line: Figures, detail: Figures) -> Figures:
@@ -89,29 +86,29 @@ def opened(stack: ExitStack, home: Path, rows: int) -> Settings:
     return ready
 
 
-def truth(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+def truth(sizes: Sizes, corpus: Corpus) -> Found:
     found = measure.against_truth(corpus())
     mean = sum(target["labelled"]["all"] for target in found.values()) / len(found)
     copies = sum(target["duplicate_rate"] for target in found.values()) / len(found)
     return {"precision": mean, "duplicate_rate": copies}, found
 
 
-def hubs(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+def hubs(sizes: Sizes, corpus: Corpus) -> Found:
     found = measure.labels_as_hubs(corpus())
     line = {f"hub_excess_{way}": found["mean"][way] for way in WAYS}
     return line, found | {"generic": measure.generic_classes(corpus())}
 
 
-def selection(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+def selection(sizes: Sizes, corpus: Corpus) -> Found:
     return {}, measure.selection_methods(corpus(), sizes.train_steps)
 
 
-def absent(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+def absent(sizes: Sizes, corpus: Corpus) -> Found:
     found = measure.absent_concepts(corpus())
     return {"absent_concept_auc": found["auc"]}, found
 
 
-def seconds(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
+def seconds(sizes: Sizes, corpus: Corpus) -> Found:
     line = {
         "label_seconds": speed.label_seconds(sizes.queries),
         "select_seconds": speed.select_seconds(sizes.labels, sizes.images),
@@ -119,7 +116,7 @@ def seconds(sizes: Sizes, corpus: Corpus) -> tuple[Figures, Figures]:
     return line, dict(line)
 
 
-PARTS: dict[str, Callable[[Sizes, Corpus], tuple[Figures, Figures]]] = {
+PARTS: dict[str, Callable[[Sizes, Corpus], Found]] = {
     "truth": truth,
     "hubs": hubs,
     "selection": selection,

@@ -15,28 +15,20 @@ printed is one JSON object with all of them. `--tiny` tries everything on a few 
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
 
 from benchmarks.embed import peer, raw, scale
 from benchmarks.embed.command import drawn
 from benchmarks.embed.peer import How, Trials
 from benchmarks.embed.pipeline import settings_for
-from benchmarks.record import keep, rounded
+from benchmarks.parts import Figures, Found, kept_as, parser_of, run_parts
 
 HOME = Path(".mudg/bench-embed/.mudg")
 DEMO_CORPUS = Path(".mudg/bench-demo/.mudg")  # where the index benchmark has its rows
 SMALLEST = 50  # rows of a shard that settings allow
 ALL_TRIALS = Trials(shards=2)
-Figures = dict[str, Any]
-console = Console(stderr=True)
 
 
 @dataclass(frozen=True)
@@ -78,26 +70,18 @@ TINY = Sizes(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
-    parser.add_argument("--tiny", action="store_true", help="try it; figures are not kept")
-    asked = parser.parse_args()
-    figures: Figures = {}
-    for name in asked.parts or PARTS:
-        console.print(f"{name} …")
-        line, detail = PARTS[name](TINY if asked.tiny else Sizes())
-        console.print_json(json.dumps(detail))
-        figures |= rounded(line) if asked.tiny else keep("embed", name, line, detail)
-    sys.stdout.write(json.dumps(figures) + "\n")
+    asked = parser_of(__doc__, PARTS).parse_args()
+    sizes = TINY if asked.tiny else Sizes()
+    run_parts(asked.parts or PARTS, lambda name: PARTS[name](sizes), kept_as("embed", tiny=asked.tiny))
 
 
-def over_raw(sizes: Sizes) -> tuple[Figures, Figures]:
+def over_raw(sizes: Sizes) -> Found:
     settings = settings_for(HOME, sizes.raw, sizes.rows_per_shard)
     ratio, detail = raw.measure(settings, drawn(settings), sizes.rounds)
     return {"pipeline_over_raw": ratio}, detail
 
 
-def over_raw_vit(sizes: Sizes) -> tuple[Figures, Figures]:
+def over_raw_vit(sizes: Sizes) -> Found:
     model = raw.untrained(HOME.with_name("vit-b-32"), "ViT-B-32")
     areas: dict[str, Figures] = {"encode": {"model": model}, "corpus": {"image_size": 256}}
     settings = settings_for(HOME, sizes.vit, sizes.vit_rows_per_shard, **areas)
@@ -105,7 +89,7 @@ def over_raw_vit(sizes: Sizes) -> tuple[Figures, Figures]:
     return {"pipeline_over_raw_vit_b_32": ratio}, detail
 
 
-def over_peer(sizes: Sizes) -> tuple[Figures, Figures]:
+def over_peer(sizes: Sizes) -> Found:
     whole, tiny = (
         peer.Corpus(settings, drawn(settings))
         for settings in (
@@ -117,13 +101,13 @@ def over_peer(sizes: Sizes) -> tuple[Figures, Figures]:
     return {"vs_clip_retrieval": ratio}, detail
 
 
-def overhead(sizes: Sizes) -> tuple[Figures, Figures]:
+def overhead(sizes: Sizes) -> Found:
     rows = sizes.overhead_shards * sizes.overhead_rows_per_shard
     share, detail = scale.overhead(settings_for(HOME, rows, sizes.overhead_rows_per_shard))
     return {"tasks_overhead": share}, detail
 
 
-def growth(sizes: Sizes) -> tuple[Figures, Figures]:
+def growth(sizes: Sizes) -> Found:
     """One shard a task: with more, few rows would keep one worker busy only, and many both."""
     home = DEMO_CORPUS if sizes.many == Sizes().many else HOME
     areas: dict[str, Figures] = {"compute": {"shards_per_task": 1}}
@@ -133,7 +117,7 @@ def growth(sizes: Sizes) -> tuple[Figures, Figures]:
     return scale.growth(*settings)
 
 
-PARTS: dict[str, Callable[[Sizes], tuple[Figures, Figures]]] = {
+PARTS: dict[str, Callable[[Sizes], Found]] = {
     "raw": over_raw,
     "vit": over_raw_vit,
     "peer": over_peer,

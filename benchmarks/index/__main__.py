@@ -30,7 +30,6 @@ import faiss
 import numpy as np
 import torch
 from pydantic import TypeAdapter
-from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from benchmarks.index import bootstrap, demo_corpus, qp, speed
@@ -39,18 +38,16 @@ from benchmarks.index.ours import CELLS, Data, Ours, Variant, built, chosen, tri
 from benchmarks.index.peer_runs import PEERS, run_peer
 from benchmarks.index.peers import measure
 from benchmarks.index.world import LOOSE, TIGHT, World
+from benchmarks.parts import Figures, Found, console, kept_as, parser_of, run_parts
 from benchmarks.peer_environment import PeerError
-from benchmarks.record import RESULTS, keep
+from benchmarks.record import RESULTS
 from mudg_core.index.variants import Trial
 
 QUERIES, WANTED = 4_000, 0.9
-console = Console(stderr=True)
-Figures = dict[str, Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
+    parser = parser_of(__doc__, PARTS, tiny=False)
     parser.add_argument("--seeds", type=int, default=3, help="tight worlds; peers and speed get the first")
     parser.add_argument("--images", type=int, default=200_000)
     parser.add_argument("--texts", type=int, default=48_000)
@@ -60,13 +57,10 @@ def main() -> None:
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
     with threadpool_limits(1):
-        for name in asked.parts or PARTS:
-            line, detail = PARTS[name](asked)
-            figures = keep("index", name, line, detail)
-    sys.stdout.write(json.dumps(figures) + "\n")
+        run_parts(asked.parts or PARTS, lambda name: PARTS[name](asked), kept_as("index"), told=False)
 
 
-def scan(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+def scan(asked: argparse.Namespace) -> Found:
     worlds = [world(seed, True, asked.images, asked.texts) for seed in range(asked.seeds)]
     loose = world(0, False, asked.images, asked.texts)
     line = {
@@ -78,7 +72,7 @@ def scan(asked: argparse.Namespace) -> tuple[Figures, Figures]:
     return line, {"tight": [found.table() for found in worlds], "loose": loose.table()}
 
 
-def against_faiss(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+def against_faiss(asked: argparse.Namespace) -> Found:
     found = world(0, True, asked.images, asked.texts)
     data, variants = found.data, {variant.name: variant for variant in found.variants}
     console.print("our speed beside faiss' …")
@@ -94,7 +88,7 @@ def against_faiss(asked: argparse.Namespace) -> tuple[Figures, Figures]:
     return line, {"qp": product, "adding": adding, "bootstrap": bootstrap.measure(data, variants["centred"])}
 
 
-def against_peers(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+def against_peers(asked: argparse.Namespace) -> Found:
     found = world(0, True, asked.images, asked.texts)
     finer = Ours(found.data, 0, cells=2 * CELLS).spilled
     best = next(variant for variant in found.variants if variant.name == found.chosen)
@@ -107,7 +101,7 @@ def against_peers(asked: argparse.Namespace) -> tuple[Figures, Figures]:
     return line, {curve.name: TypeAdapter(list[Point]).dump_python(list(curve.points)) for curve in curves}
 
 
-def large(_: argparse.Namespace) -> tuple[Figures, Figures]:
+def large(_: argparse.Namespace) -> Found:
     console.print("a million images …")
     with tempfile.TemporaryDirectory(prefix="mudg-bench-") as folder:
         command = [sys.executable, "-m", "benchmarks.index.large", folder]
@@ -116,13 +110,13 @@ def large(_: argparse.Namespace) -> tuple[Figures, Figures]:
     return {"peak_gb": found["peak_gb"]}, found
 
 
-def demo(asked: argparse.Namespace) -> tuple[Figures, Figures]:
+def demo(asked: argparse.Namespace) -> Found:
     console.print("the demo corpus …")
     found = demo_corpus.measure(Path(".mudg/bench-demo"), asked.demo_rows, CELLS, 3 * 3600)
     return {"demo_scan_ratio_kmeans": found["ratio"]}, found
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], tuple[Figures, Figures]]] = {
+PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
     "scan": scan,
     "speed": against_faiss,
     "peers": against_peers,

@@ -14,21 +14,12 @@ printed is one JSON object with all of them. `--tiny` tries everything once, and
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from rich.console import Console
-
-from benchmarks.record import keep, rounded
+from benchmarks.parts import Found, kept_as, parser_of, run_parts
 from benchmarks.train.case import DEMO, PAPER, VIT, Case
 from benchmarks.train.once import measured
-
-Figures = dict[str, Any]
-console = Console(stderr=True)
 
 
 @dataclass(frozen=True)
@@ -60,20 +51,12 @@ TINY = Sizes(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=argparse.SUPPRESS)
-    parser.add_argument("--tiny", action="store_true", help="try it; figures are not kept")
-    asked = parser.parse_args()
-    figures: Figures = {}
-    for name in asked.parts or PARTS:
-        console.print(f"{name} …")
-        line, detail = PARTS[name](TINY if asked.tiny else Sizes())
-        console.print_json(json.dumps(detail))
-        figures |= rounded(line) if asked.tiny else keep("train", name, line, detail)
-    sys.stdout.write(json.dumps(figures) + "\n")
+    asked = parser_of(__doc__, PARTS).parse_args()
+    sizes = TINY if asked.tiny else Sizes()
+    run_parts(asked.parts or PARTS, lambda name: PARTS[name](sizes), kept_as("train", tiny=asked.tiny))
 
 
-def steps(sizes: Sizes) -> tuple[Figures, Figures]:
+def steps(sizes: Sizes) -> Found:
     from benchmarks.train.sides import take_turns
 
     ratio, demo = take_turns(DEMO, sizes.steps, sizes.rounds)
@@ -82,7 +65,7 @@ def steps(sizes: Sizes) -> tuple[Figures, Figures]:
     return line, {"demo": demo, "vit_b_32": large}
 
 
-def memory(sizes: Sizes) -> tuple[Figures, Figures]:
+def memory(sizes: Sizes) -> Found:
     cases = {"demo": DEMO, "vit_b_32": sizes.large}
     detail = {
         name: {side: measured(side, case, 2) for side in ("ours", "naive")} for name, case in cases.items()
@@ -91,19 +74,19 @@ def memory(sizes: Sizes) -> tuple[Figures, Figures]:
     return {"peak_ratio_naive": ratios["demo"], "peak_ratio_naive_vit_b_32": ratios["vit_b_32"]}, detail
 
 
-def real(sizes: Sizes) -> tuple[Figures, Figures]:
+def real(sizes: Sizes) -> Found:
     found = measured("ours", sizes.real, 1)
     return {"real_step_seconds": found["seconds"][0], "real_peak_gb": found["peak_gb"]}, found
 
 
-def predict(sizes: Sizes) -> tuple[Figures, Figures]:
+def predict(sizes: Sizes) -> Found:
     from benchmarks.train.predict import measure
 
     found = measure(sizes.images, sizes.photos, sizes.predict_rounds, sizes.predictor)
     return {"predict_over_raw": found["predict_over_raw"]}, dict(found)
 
 
-PARTS: dict[str, Callable[[Sizes], tuple[Figures, Figures]]] = {
+PARTS: dict[str, Callable[[Sizes], Found]] = {
     "steps": steps,
     "memory": memory,
     "real": real,
