@@ -79,6 +79,7 @@ def corpus(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with hostile_web("127.0.0.1") as canary, hostile_web(port=canary.port, canary=canary.netloc) as web:
         expected = hostile_sources(folder, web, canary)
         chosen = {
+            "index.variant": "paired",
             "index.cells": 4,
             "index.iterations": 2,
             "download.allow_networks": "[127.0.0.2/32]",

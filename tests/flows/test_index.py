@@ -182,7 +182,7 @@ def test_rolled_back_stays_so_until_somebody_promotes(first: Built, grown: Built
 def test_the_gate_leaves_the_old_version_current(first: Built, tmp_path: Path) -> None:
     place = first.place.copy(tmp_path)
     strict = ("--set", "index.required_recall=1.0", "--set", "index.probes=1")
-    other = ("--set", "index.seed=1")
+    other = ("--set", "index.seed=1", "--set", "index.variant=paired")
     refused = place.run("index", "build", *strict, *other, ends=3)
     assert refused["error"] == "GateError" and "old version stays current" in refused["what"]
     assert "index.probes" in refused["fix"] and "--force" in refused["fix"]

@@ -28,7 +28,7 @@ def test_own_classes_and_folder(place: Place) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             DemoWorld(seed=5).portrait(kind, "mosaic", number).save(path)
     (folder / "spec.yaml").write_text(
-        "name: cats-and-cars\nclasses: [cat, car]\nevaluation: images\nseeds: [0, 1]\n"
+        f"name: cats-and-cars\nclasses: [cat, car]\nevaluation: {folder}/images\nseeds: [0, 1]\n"
         "settings: {dataset: {per_class: 3, ranks: exact, select: margin}}\n"
     )
     result = place.run("target", "run", "spec.yaml", "--out", "made")
@@ -46,21 +46,6 @@ def test_own_classes_and_folder(place: Place) -> None:
     assert "open_clip" in loaded and not loaded & {"timm", "sympy", "prefect", "sklearn"}  # encode/lean.py
     assert len(named.splitlines()) == 7
     assert named.replace("images/", f"{folder}/images/") == copied.stdout
-
-
-def test_synonyms_and_shorthands_reach_the_stages(place: Place) -> None:
-    (place.folder / "named.yaml").write_text(
-        "name: named\nclasses: [cat, car]\nsynonyms: {cat: [kitten, kitty]}\naugmentations: 2\nper_class: 3\n"
-    )
-    place.run("target", "run", "named.yaml")
-    specs = [
-        json.loads(path.read_text())
-        for path in place.folder.glob(".mudg/artifacts/queries/*/**/queries.json")
-    ]
-    spec = next(spec for spec in specs if spec["synonyms"])
-    assert spec["labels"] == [0] * 6 + [1] * 2 and len(spec["prompts"]) == 8
-    assert sum("kitten" in text for text in spec["prompts"]) == 2
-    assert len(spec["matrix"]) == 2 and "kit" not in str(spec["matrix"])
 
 
 def test_prompts_are_compared(place: Place) -> None:
@@ -83,14 +68,25 @@ def test_prompts_are_compared(place: Place) -> None:
     assert "waffle-words" in again and "correlation" in again
 
 
-def test_a_class_named_like_a_path_is_only_a_name(place: Place) -> None:
+def test_synonyms_shorthands_and_odd_names_reach_the_stages(place: Place) -> None:
+    """A class named like a path, or like HTML, is only a name."""
     folder = place.folder
-    (folder / "odd.yaml").write_text("name: odd\nclasses:\n- ../../x\n- <b>no</b>\n")
+    (folder / "odd.yaml").write_text(
+        "name: odd\nclasses:\n- ../../x\n- <b>no</b>\nsynonyms: {../../x: [kitten, kitty]}\n"
+        "augmentations: 2\nper_class: 3\n"
+    )
     result = place.run("target", "run", "odd.yaml")
     assert "mudg" not in result
     page = Path(result["report"]).read_text()
     assert "<b>no</b>" not in page and "&lt;b&gt;no&lt;/b&gt;" in page
     assert not (folder.parent.parent / "x").exists()
+    specs = [
+        json.loads(path.read_text()) for path in folder.glob(".mudg/artifacts/queries/*/**/queries.json")
+    ]
+    (spec,) = (spec for spec in specs if spec["synonyms"])
+    assert spec["labels"] == [0] * 6 + [1] * 2 and len(spec["prompts"]) == 8
+    assert sum("kitten" in text for text in spec["prompts"]) == 2
+    assert len(spec["matrix"]) == 2 and "kit" not in str(spec["matrix"])
 
 
 @pytest.mark.parametrize(
