@@ -12,7 +12,7 @@ from tests.support.demo_runs import FLAGS
 from tests.support.once import made_once
 from tests.support.places import Place
 
-SMALL = [*FLAGS, "--set", "index.rows_per_part=200", "--set", "index.iterations=4"]  # two shards a part
+SMALL = [*FLAGS, "--set", "index.rows_per_part=200"]  # two shards a part
 
 
 @dataclass(frozen=True)

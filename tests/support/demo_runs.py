@@ -18,6 +18,8 @@ SMALL = {
     "corpus.rows": 600,
     "corpus.rows_per_shard": 150,
     "index.cells": 8,
+    "index.iterations": 4,
+    "augment.pool": 100,
     "augment.count": 4,
     "dataset.neighbors": 16,
     "dataset.per_class": 4,
