@@ -1,7 +1,7 @@
 """One frozen settings tree for everything, and one way to load it.
 
-Later wins: profile, then settings file (YAML), then `MUDG_*` environment variables
-(`MUDG_INDEX__CELLS=256`), then command-line flags. Unknown keys are rejected wherever they come from,
+Later wins: profile, then settings files (YAML; first the one that `MUDG_SETTINGS_FILE` names), then `MUDG_*`
+environment variables (`MUDG_INDEX__CELLS=256`), then command-line flags. Unknown keys are rejected wherever they come from,
 because a misspelt setting that is silently ignored costs a day of computing.
 """
 
@@ -34,6 +34,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Cidr = Annotated[str, AfterValidator(lambda text: str(ip_network(text)))]
 
 ENV_PREFIX = "MUDG_"
+SETTINGS_FILE = "MUDG_SETTINGS_FILE"  # a file for every process of a machine or container; not a setting
 MAX_FILE_BYTES = 1 << 20
 
 
@@ -61,7 +62,9 @@ class GcSettings(Area):
     versions: int = Field(
         3, ge=1, le=50, description="earlier index versions kept, for `mudg index rollback`"
     )
-    report_days: Days = Field(90.0, description="reports, scores and studies, with all they were made from")
+    report_days: Days = Field(
+        90.0, description="reports, scores and studies, with all they were made from; and submissions"
+    )
     model_days: Days = Field(365.0, description="models, with all they were made from; empty: for good")
     dataset_days: Days = Field(180.0, description="training sets, with all they were made from")
     shard_days: Days = Field(30.0, description="embedded and downloaded shards that no index names")
@@ -429,19 +432,25 @@ def load_settings(
     files: Sequence[str | Path] = (),
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
+    *,
+    defaults: Path | None = None,
+    source: str = "command line",
 ) -> Settings:
-    """The settings that hold for this process, from all their sources; later files go on top."""
+    """The settings that hold for this process, from all their sources; later files go on top. `defaults` is a
+    file beneath all others, and `source` is where the overrides come from, for whoever reads a complaint."""
+    environ = os.environ if environ is None else environ
+    named = [defaults, environ.get(SETTINGS_FILE), *files]
     layers = [
-        *((_read_file(Path(file)), str(file)) for file in files),
-        (_read_environment(os.environ if environ is None else environ), "environment"),
-        (dict(overrides or {}), "command line"),
+        *((_read_file(Path(file)), str(file)) for file in named if file),
+        (_read_environment(environ), "environment"),
+        (dict(overrides or {}), source),
     ]
-    profile, source = next(
+    profile, said = next(
         ((layer["profile"], where) for layer, where in reversed(layers) if "profile" in layer), ("mudg", "")
     )
     if not isinstance(profile, str) or profile not in PROFILES:
         raise SettingsError(
-            what=f"unknown profile {profile!r}", where=source, fix=f"use one of {', '.join(PROFILES)}"
+            what=f"unknown profile {profile!r}", where=said, fix=f"use one of {', '.join(PROFILES)}"
         )
     tree: Json = PROFILES[profile]
     for layer, where in layers:
@@ -468,7 +477,7 @@ def _read_environment(environ: Mapping[str, str]) -> Json:
     """`MUDG_INDEX__CELLS=64` becomes {"index": {"cells": 64}}; values are read as YAML scalars."""
     tree: Json = {}
     for name, text in environ.items():
-        if not name.startswith(ENV_PREFIX):
+        if not name.startswith(ENV_PREFIX) or name == SETTINGS_FILE:
             continue
         *areas, leaf = name.removeprefix(ENV_PREFIX).lower().split("__")
         try:

@@ -44,8 +44,7 @@ def settings_from(file: Path | None, changes: Sequence[str] | None, base: Path |
         for area in areas:
             node = node.setdefault(area, {})
         node[leaf] = yaml.safe_load(value)
-    files = [path for path in (base, file) if path is not None]
-    return load_settings(files, tree)
+    return load_settings([file] if file else [], tree, defaults=base)
 
 
 def show(result: Json, text: str, as_json: bool) -> None:

@@ -5,6 +5,9 @@
     checkpoints/<stage>/<key>/<0 or 1>            (only while the artifact is being made)
     pointers/<name>.json
     leases/<run>.json                             (only while the run goes on)
+    inbox/<anything>.yaml                         (target specs that people upload; mudg only takes them away)
+    inbox-refused/<id>/<file name>                and   <file name>.reason.txt
+    submissions/<target>/<id>.json                (what was asked for, and which run has it)
     gc/condemned.json                             (what garbage collection is about to delete)
     quarantine/<stage>/<key>/<id>/manifest.json   and   reason.json
     probes/<id>                                   (only while `check` runs)
@@ -29,6 +32,7 @@ SLOTS = (0, 1)
 ARTIFACTS, CHECKPOINTS, POINTERS, QUARANTINE, LEASES, PROBES = (
     f"{folder}/" for folder in ("artifacts", "checkpoints", "pointers", "quarantine", "leases", "probes")
 )
+INBOX, REFUSED, SUBMISSIONS = "inbox/", "inbox-refused/", "submissions/"
 CONDEMNED = "gc/condemned.json"
 
 
@@ -82,6 +86,18 @@ def pointer(name: str) -> str:
 
 def lease(run: str) -> str:
     return f"leases/{_token(run)}.json"
+
+
+def submission(target: str, token: str) -> str:
+    """By target, so that all that was ever asked for under one name is found without reading the others."""
+    return f"{SUBMISSIONS}{check_name(target, 'target')}/{_token(token)}.json"
+
+
+def refused(token: str, path: str) -> str:
+    """Where an object of the inbox goes that cannot be used. Strangers choose its name: only plain characters
+    of the last part are kept."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", path.rpartition("/")[2])[-100:]
+    return f"{REFUSED}{_token(token)}/{check_file_name(f'_{name}' if name[:1] in '.-' else name)}"
 
 
 def quarantine(stage: str, key: str, token: str, name: str) -> str:

@@ -1,5 +1,5 @@
 """What lies in a store and belongs to no artifact: attempts and checkpoints of stages that never ended, what
-was set aside, probes, and leases that have run out."""
+was set aside, what was asked for long ago, probes, and leases that have run out."""
 
 from __future__ import annotations
 
@@ -49,6 +49,12 @@ def judge_strays(found: Survey, leases: list[Lease], live: list[Lease], rules: R
     ]
     verdicts += [
         _one("probe", name, stray, _young(stray, rules), begun) for name, stray in found.probes.items()
+    ]
+    told = {"submission": found.submissions, "refused spec": found.refused}
+    verdicts += [
+        _one(kind, name, stray, _dated("report_days", stray, rules), begun)
+        for kind, strays in told.items()
+        for name, stray in strays.items()
     ]
     return verdicts + list(_leases(leases, rules))
 

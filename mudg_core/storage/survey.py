@@ -60,6 +60,8 @@ class Survey:
     checkpoints: dict[str, Stray]
     quarantine: dict[str, Stray]
     probes: dict[str, Stray]
+    submissions: dict[str, Stray]
+    refused: dict[str, Stray]
 
 
 def survey(objects: Objects) -> Survey:
@@ -82,6 +84,8 @@ def survey(objects: Objects) -> Survey:
         _strays(objects, layout.CHECKPOINTS, 3),
         _strays(objects, layout.QUARANTINE, 4),
         _strays(objects, layout.PROBES, 2),
+        _strays(objects, layout.SUBMISSIONS, 3),
+        _strays(objects, layout.REFUSED, 2),
     )
 
 

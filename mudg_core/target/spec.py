@@ -147,13 +147,20 @@ def load_target(path: str | Path) -> Target:
     return _target(text, where=str(path))
 
 
-def parse_target(data: bytes, where: str = "target spec") -> Target:
-    """The target in the bytes of a YAML document."""
-    return _target(decode_text(data, where), where)
+def parse_target(data: bytes, where: str = "target spec", *, files: bool = True) -> Target:
+    """The target in the bytes of a YAML document. Without `files`, one that names a file of classes is
+    refused: who wrote it and who reads it may sit at different machines."""
+    return _target(decode_text(data, where), where, files)
 
 
-def _target(text: str, where: str) -> Target:
+def _target(text: str, where: str, files: bool = True) -> Target:
     tree, lines = compose(text, where, as_text=("classes", "synonyms"))
+    if not files and CLASSES_FROM in tree:
+        raise InputError(
+            what="classes_from names a file, which is not read here",
+            where=f"{where}:{line_of(lines, (CLASSES_FROM,))}",
+            fix="list the classes, or use `mudg target submit`, which reads the file where you are",
+        )
     tree = _with_names(tree, lines, where)
     try:
         target = Target.model_validate(tree)

@@ -1,0 +1,146 @@
+"""The inbox of a store: whoever can upload a spec can ask for a classifier.
+
+Each spec becomes a submission, is announced, and only then leaves the inbox. Killed between any two of these,
+a watcher leaves the rest to the next one:
+
+    not stored                       it is still in the inbox
+    stored, not announced            taken over once it is old enough that its watcher must be dead
+    announced, still in the inbox    only taken away
+    announced, and the event lost    announced again, unless a run is known
+
+Two watchers at once do no harm: only who has stored or taken over a submission announces it. A listing that
+misses an object costs time, and nothing else: it is found next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from mudg_core.errors import ConflictError, InputError, MudgError
+from mudg_core.storage import layout
+from mudg_core.storage.manifest import hash_of
+from mudg_core.storage.objects import Entry, Objects
+from mudg_core.target.handed_in import read_from_afar
+from mudg_core.target.submissions import ID_DIGITS, Submission, Submissions, id_of
+
+SUFFIXES = (".yaml", ".yml")
+MOST_BYTES = 32 << 20  # what is larger is not even read
+DEAD_AFTER = timedelta(minutes=2)  # far longer than an announcement takes
+LOST_AFTER = timedelta(minutes=10)  # far longer than it takes until a run is there
+LOOK_BACK = timedelta(days=7)
+MOST_MENDED = 1000
+
+T = TypeVar("T")
+Emit = Callable[[Submission], None]
+HasRun = Callable[[Submission], bool]
+
+
+@dataclass
+class Watched:
+    """What one look into the inbox came to. `again`: announced once more, as nobody had heard."""
+
+    submitted: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    errors: list[MudgError] = field(default_factory=list)
+
+
+class Watcher:
+    """`emit` announces a submission, `has_run` tells whether a run of it is known."""
+
+    def __init__(self, objects: Objects, emit: Emit, has_run: HasRun, now: datetime | None = None) -> None:
+        self.objects, self.emit, self.has_run = objects, emit, has_run
+        self.now = now or datetime.now(UTC)
+        self.submissions, self.watched = Submissions(objects), Watched()
+
+    def watch(self) -> Watched:
+        """Nothing that is wrong with one spec keeps the others from being read."""
+        for entry in self.objects.entries(layout.INBOX):
+            if entry.path.endswith(SUFFIXES):
+                self._guarded(self._look_at, entry)
+        since = (self.now - LOOK_BACK).timestamp()
+        for submission in self.submissions.newest(MOST_MENDED, since):
+            self._guarded(self._mend, submission)
+        return self.watched
+
+    def _guarded(self, step: Callable[[T], None], on: T) -> None:
+        try:
+            step(on)
+        except MudgError as error:
+            self.watched.errors.append(error)
+
+    def _look_at(self, entry: Entry) -> None:
+        if entry.size > MOST_BYTES:
+            self._too_large(entry)
+            return
+        found = self.objects.read(entry.path)
+        if found is None:
+            return  # another watcher was faster
+        data, etag = found
+        try:
+            target = read_from_afar(data, entry.path)
+        except InputError as error:
+            self._refuse(entry.path, data, etag, str(error))
+            return
+        token = id_of(entry.path, data)
+        try:
+            new = self.submissions.add(target, data, entry.path, token)
+        except ConflictError:
+            self._known(self.submissions.read(target.name, token), entry.path, etag)
+            return
+        self.submissions.announce(new, self.emit)
+        self.watched.submitted.append(new.id)
+        self._take_away(entry.path, etag)
+
+    def _known(self, submission: Submission, path: str, etag: str) -> None:
+        """Somebody has stored it. If it was never announced it stays in the inbox: `_mend` sees to it."""
+        if submission.announced is not None or submission.cancelled is not None:
+            self.watched.known.append(submission.id)
+            self._take_away(path, etag)
+
+    def _mend(self, submission: Submission) -> None:
+        if not submission.waiting or self.now - submission.taken < self._patience(submission):
+            return
+        if self.has_run(submission):
+            if submission.announced is None:  # its announcer died before it could write that down
+                self.submissions.announce(submission, lambda _: None)
+        elif mine := self.submissions.take(submission):
+            self.submissions.announce(mine, self.emit)
+            self.watched.again.append(mine.id)
+
+    @staticmethod
+    def _patience(submission: Submission) -> timedelta:
+        return DEAD_AFTER if submission.announced is None else LOST_AFTER
+
+    def _refuse(self, path: str, data: bytes, etag: str, reason: str) -> None:
+        """Copied first, so that it is never nowhere."""
+        place = layout.refused(id_of(path, data), path)
+        self._tell(place, path, reason)
+        with suppress(ConflictError):
+            self.objects.put_new(place, data)
+        self.watched.refused.append(path)
+        self._take_away(path, etag)
+
+    def _too_large(self, entry: Entry) -> None:
+        """Told once, and left where it is: moving it would mean reading it."""
+        token = hash_of([entry.path, entry.size])[:ID_DIGITS]
+        reason = f"{entry.size:,} bytes: no spec is that large. It was left in the inbox; delete it there."
+        if self._tell(layout.refused(token, entry.path), entry.path, reason):
+            self.watched.refused.append(entry.path)
+
+    def _tell(self, place: str, path: str, reason: str) -> bool:
+        try:
+            self.objects.put_new(f"{place}.reason.txt", f"{path}\n{reason}\n".encode())
+        except ConflictError:
+            return False
+        return True
+
+    def _take_away(self, path: str, etag: str) -> None:
+        """This very version only: what was uploaded over it meanwhile is another spec."""
+        with suppress(ConflictError):
+            self.objects.delete(path, expected_etag=etag)

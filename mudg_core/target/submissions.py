@@ -1,0 +1,203 @@
+"""What people ask for: targets that wait for a run, have one, or had one.
+
+A submission is one object of the store, so that asking, announcing, claiming and cancelling are each one
+conditional write, and nothing can be half done:
+
+    stored      `submitted`, by somebody who sets out to announce it (`taken`)
+    announced   `announced`: the event is out, which starts a run
+    claimed     `run` has it. Any other run of the same submission finds this, and ends at once
+    finished    `outcome`: what the run has made
+    cancelled   no run may claim it any more
+
+Events may come twice, or not at all; the claim is what makes "exactly once" of that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+
+from pydantic import JsonValue, ValidationError
+
+from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
+from mudg_core.storage import layout
+from mudg_core.storage.manifest import Record, hash_of
+from mudg_core.storage.objects import Objects
+from mudg_core.target.spec import Target
+
+ID_DIGITS = 32
+TRIES = 20
+
+log = logging.getLogger(__name__)
+
+
+class Submission(Record):
+    """`digest` is of the bytes that were handed in, `source` where from: "command", or a path in the inbox."""
+
+    id: str
+    target: Target
+    digest: str
+    source: str
+    submitted: datetime
+    taken: datetime
+    token: str  # other bytes for every writer: one whose write was refused can tell that it lost
+    announced: datetime | None = None
+    run: str = ""
+    cancelled: datetime | None = None
+    outcome: dict[str, JsonValue] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    @property
+    def waiting(self) -> bool:
+        """No run has it, and one may."""
+        return not self.run and self.cancelled is None
+
+    def changed(self, **values: object) -> Submission:
+        return self.model_copy(update={**values, "token": uuid.uuid4().hex})
+
+
+Change = Callable[[Submission], Submission]
+
+
+class Submissions:
+    """Those of one store."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+
+    def add(self, target: Target, data: bytes, source: str, token: str | None = None) -> Submission:
+        """Stores a new one, to be announced by the caller; ConflictError if its id is taken already. Without
+        a token of the caller's, the same spec may be asked for any number of times."""
+        now = datetime.now(UTC)
+        new = Submission(
+            id=token or uuid.uuid4().hex,
+            target=target,
+            digest=hashlib.sha256(data).hexdigest(),
+            source=source,
+            submitted=now,
+            taken=now,
+            token=uuid.uuid4().hex,
+        )
+        self.objects.put_new(layout.submission(new.name, new.id), _bytes(new))
+        return new
+
+    def read(self, name: str, token: str) -> Submission:
+        found = self._read(layout.submission(name, token))
+        if found is None:
+            raise MissingArtifactError(
+                what=f"there is no submission {token} of target {name}",
+                where=self.objects.url,
+                fix="see that whoever submits and whoever runs use the same store (storage.url)",
+            )
+        return found[0]
+
+    def change(self, name: str, token: str, how: Change) -> Submission:
+        """Again and again until nobody else has written in between; what `how` leaves as it is, is not
+        written."""
+        path = layout.submission(name, token)
+        for _ in range(TRIES):
+            found = self._read(path)
+            if found is None:
+                return self.read(name, token)  # which says that it is gone
+            new = how(found[0])
+            if new == found[0]:
+                return new
+            try:
+                self.objects.replace(path, _bytes(new), found[1])
+            except ConflictError:
+                continue
+            return new
+        raise ConflictError(what=f"submission {token} changes without pause", fix="run again")
+
+    def take(self, submission: Submission) -> Submission | None:
+        """Sets out to announce one that somebody else left unannounced; None if a third was faster."""
+        path = layout.submission(submission.name, submission.id)
+        found = self._read(path)
+        if found is None or found[0].token != submission.token:
+            return None
+        new = submission.changed(taken=datetime.now(UTC))
+        try:
+            self.objects.replace(path, _bytes(new), found[1])
+        except ConflictError:
+            return None
+        return new
+
+    def announce(self, submission: Submission, emit: Callable[[Submission], None]) -> Submission:
+        """Tells the world, and only then writes down that it was told."""
+        emit(submission)
+        now = datetime.now(UTC)
+        return self.change(submission.name, submission.id, lambda s: s.changed(announced=now))
+
+    def claim(self, name: str, token: str, run: str) -> Submission:
+        """For a run, before it does anything: whether it may go on is whether `run` is its own. The same run
+        may claim again, as it does when it is retried."""
+        return self.change(name, token, lambda s: s.changed(run=run) if s.waiting else s)
+
+    def cancel(self, name: str, token: str) -> Submission:
+        now = datetime.now(UTC)
+        return self.change(name, token, lambda s: s if s.cancelled else s.changed(cancelled=now))
+
+    def finish(self, submission: Submission, outcome: dict[str, JsonValue]) -> Submission:
+        return self.change(submission.name, submission.id, lambda s: s.changed(outcome=outcome))
+
+    def find(self, text: str) -> Submission:
+        """For people: the newest of a target, or the one whose id begins so."""
+        paths = list(self.objects.list(layout.SUBMISSIONS))
+        named = list(self._readable(p for p in paths if p.startswith(f"{layout.SUBMISSIONS}{text}/")))
+        if named:
+            return max(named, key=lambda s: s.submitted)
+        found = [path for path in paths if path.rpartition("/")[2].startswith(text)] if text else []
+        if len(found) != 1:
+            raise InputError(
+                what=f"{'several submissions are' if found else 'no submission is'} called {text[:80]!r}",
+                where=self.objects.url,
+                fix="give a target's name, or more of an id; `mudg target list` shows both",
+            )
+        name, _, file = found[0].removeprefix(layout.SUBMISSIONS).partition("/")
+        return self.read(name, file.removesuffix(".json"))
+
+    def newest(self, limit: int, since: float = 0.0) -> list[Submission]:
+        """The last so many that anything happened to, newest first; `since` in seconds since 1970."""
+        entries = [e for e in self.objects.entries(layout.SUBMISSIONS) if e.modified >= since]
+        recent = sorted(entries, key=lambda entry: -entry.modified)[:limit]
+        read = self._readable(entry.path for entry in recent)
+        return sorted(read, key=lambda s: s.submitted, reverse=True)
+
+    def _readable(self, paths: Iterable[str]) -> Iterator[Submission]:
+        """One that is damaged does not keep the others from being seen."""
+        for path in paths:
+            try:
+                found = self._read(path)
+            except DataError as error:
+                log.warning("%s: %s", error.where, error.what)
+                continue
+            if found:
+                yield found[0]
+
+    def _read(self, path: str) -> tuple[Submission, str] | None:
+        found = self.objects.read(path)
+        if found is None:
+            return None
+        try:
+            return Submission.model_validate_json(found[0]), found[1]
+        except ValidationError as error:
+            raise DataError(
+                what="a submission is damaged, or of a newer release of mudg",
+                where=layout.uri(self.objects.url, path),
+                fix="delete it, and submit again",
+            ) from error
+
+
+def id_of(path: str, data: bytes) -> str:
+    """The id of an object in the inbox: the same bytes at the same place are one submission."""
+    return hash_of([path, hashlib.sha256(data).hexdigest()])[:ID_DIGITS]
+
+
+def _bytes(submission: Submission) -> bytes:
+    return submission.model_dump_json(indent=1).encode()
