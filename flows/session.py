@@ -27,12 +27,18 @@ R = TypeVar("R")
 @contextmanager
 def session(settings: Settings) -> Iterator[Settings]:
     """The settings with absolute paths and a scheduler address that is valid inside the block."""
-    settings = _absolute(settings)
-    ArtifactStore(settings.storage).check()
+    settings = prepared(settings)
     home = Path(settings.storage.cache_dir).with_name("prefect")
     with _ending_in_order(), prefect_api(home) as api, scheduler(settings.compute) as address:
-        _warn_if_unreachable(api, address)
+        warn_if_unreachable(api, address)
         yield settings.replace({"compute": {"dask_address": address}})
+
+
+def prepared(settings: Settings) -> Settings:
+    """The settings with absolute paths, of a store that was tried: before any work, whoever starts it."""
+    settings = _absolute(settings)
+    ArtifactStore(settings.storage).check()
+    return settings
 
 
 def call(flow: Flow[..., R], settings: Settings, *arguments: Any) -> R:
@@ -47,7 +53,7 @@ def dask_runner(address: str | None = None) -> Any:
     return DaskTaskRunner(address=address)
 
 
-def _warn_if_unreachable(api: str, address: str) -> None:
+def warn_if_unreachable(api: str, address: str) -> None:
     """Tasks report to Prefect from wherever they run."""
     if is_loopback(api) and not is_loopback(address):
         log.warning(

@@ -1,8 +1,8 @@
 """One frozen settings tree for everything, and one way to load it.
 
 Later wins: profile, then settings files (YAML; first the one that `MUDG_SETTINGS_FILE` names), then `MUDG_*`
-environment variables (`MUDG_INDEX__CELLS=256`), then command-line flags. Unknown keys are rejected wherever they come from,
-because a misspelt setting that is silently ignored costs a day of computing.
+environment variables (`MUDG_INDEX__CELLS=256`), then command-line flags. Unknown keys are rejected wherever
+they come from, because a misspelt setting that is silently ignored costs a day of computing.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COLUMNS = {"neighbors": "n", "augmentations": "m", "per_class": "k1", "iterations": "N"}
 
 
-def run_list(as_json: bool) -> None:
+def run_ready(as_json: bool) -> None:
     found = [_described(name) for name in READY]
     fields = ("name", "classes", *COLUMNS, "template", "names")
     header = ("target", "classes", *COLUMNS.values(), "template", "class names")

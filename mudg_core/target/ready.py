@@ -77,7 +77,7 @@ def _text(name: str) -> str:
     if name not in READY:
         raise InputError(
             what=f"there is no ready spec {name[:80]!r}",
-            where="mudg target list",
+            where="mudg target ready",
             fix=f"take one of {', '.join(READY)}",
         )
     return files("mudg_core.target").joinpath("ready", f"{name}.yaml").read_text(encoding="utf-8")

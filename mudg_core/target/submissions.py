@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class Submission(Record):
-    """`digest` is of the bytes that were handed in, `source` where from: "command", or a path in the inbox."""
+    """`digest` is of the bytes that were handed in, `source` is "command" or a path in the inbox."""
 
     id: str
     target: Target

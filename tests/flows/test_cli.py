@@ -84,7 +84,7 @@ def test_commands_leave_what_is_slow_to_load_to_the_stages() -> None:
 
 
 def test_ready_specs_are_listed() -> None:
-    listed = json.loads(runner.invoke(app, ["target", "list", "--json"]).stdout)["targets"]
+    listed = json.loads(runner.invoke(app, ["target", "ready", "--json"]).stdout)["targets"]
     assert len(listed) == 20
     pacs = next(item for item in listed if item["name"] == "pacs")
     assert [pacs[name] for name in ("classes", "neighbors", "augmentations", "per_class", "iterations")] == [
@@ -94,7 +94,7 @@ def test_ready_specs_are_listed() -> None:
         384,
         100,
     ]
-    table = runner.invoke(app, ["target", "list"]).stdout
+    table = runner.invoke(app, ["target", "ready"]).stdout
     assert len(table.strip().splitlines()) == 21 and "a photo of a person doing {}." in table
 
 

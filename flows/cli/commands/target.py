@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.output import AsJson, Overrides, SettingsFile, exit_codes
+from flows.cli.output import AsJson, Overrides, SettingsFile, exit_codes, settings_from
 from mudg_core.target.spec import load_target
 
 app = typer.Typer(no_args_is_help=True, help="Build a classifier for a target.")
@@ -37,7 +37,7 @@ def target_run(
         per_class: 32                # also neighbors, augmentations, iterations
         settings: {train: {diversity: 0.3}}
 
-    `mudg target list` shows specs that are ready to take.
+    `mudg target ready` shows specs that are ready to take.
     """
     with exit_codes(as_json):
         target = load_target(spec)  # before torch and Prefect are loaded: a bad spec is told at once
@@ -51,21 +51,104 @@ def target_run(
         run_target(target, out, as_json, file, changes)
 
 
+@app.command("submit")
+def target_submit(
+    spec: Annotated[Path, typer.Argument(help="Target spec (YAML).", show_default=False)],
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="With --wait: how long, at most.")] = 1440.0,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Have the team's servers build a classifier for the classes in SPEC, and print where to watch it.
+
+    Stores the spec, sends the event that starts a run of the deployment build-classifier, and prints the
+    run's address in Prefect's UI. Servers: PREFECT_API_URL and `storage.url`, or what `mudg up` started here.
+    Example: `mudg target submit footwear.yaml --wait`
+    """
+    with exit_codes(as_json):
+        from mudg_core.target.handed_in import read_here
+
+        target = read_here(spec)
+
+        from flows.cli.servers import use_servers
+
+        use_servers()
+
+        from flows.cli.submissions import run_submit
+
+        run_submit(target, spec, minutes if wait else 0.0, as_json, settings_from(file, changes))
+
+
+@app.command("status")
+def target_status(
+    which: Annotated[str, typer.Argument(help="A target's name, or a submission's id.", show_default=False)],
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Show what became of a submission: its run, its state, and what was made."""
+    with exit_codes(as_json):
+        from flows.cli.servers import use_servers
+
+        use_servers()
+
+        from flows.cli.submissions import run_status
+
+        run_status(which, as_json, settings_from(file, changes))
+
+
 @app.command("list")
-def target_list(as_json: AsJson = False) -> None:
+def target_list(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, at most.")] = 20,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """List what was submitted, newest first, with the state of its runs."""
+    with exit_codes(as_json):
+        from flows.cli.servers import use_servers
+
+        use_servers()
+
+        from flows.cli.submissions import run_list
+
+        run_list(limit, as_json, settings_from(file, changes))
+
+
+@app.command("cancel")
+def target_cancel(
+    which: Annotated[str, typer.Argument(help="A target's name, or a submission's id.", show_default=False)],
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Cancel a submission: a run that goes on is ended, one that has not begun never will."""
+    with exit_codes(as_json):
+        from flows.cli.servers import use_servers
+
+        use_servers()
+
+        from flows.cli.submissions import run_cancel
+
+        run_cancel(which, as_json, settings_from(file, changes))
+
+
+@app.command("ready")
+def target_ready(as_json: AsJson = False) -> None:
     """List the specs that come with mudg: the paper's twenty tasks, with its hyperparameters and templates.
 
     n images are retrieved for each query, m augmentations are kept, k1 images for each class, N iterations.
     """
     with exit_codes(as_json):
-        from flows.cli.target import run_list
+        from flows.cli.target import run_ready
 
-        run_list(as_json)
+        run_ready(as_json)
 
 
 @app.command("init")
 def target_init(
-    name: Annotated[str, typer.Argument(help="One of `mudg target list`.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="One of `mudg target ready`.", show_default=False)],
     out: Annotated[Path | None, typer.Argument(help="The file to write.", show_default="NAME.yaml")] = None,
     data: Annotated[
         Path | None,

@@ -1,0 +1,133 @@
+"""The flows that `prefect.yaml` declares: those in `flows/`, with the settings of the worker that runs them.
+
+Each runs the function of the flow that it stands for, in its own flow run: one run with its tasks in the UI,
+and not a run within a run. What a flow needs is imported when it runs, as the worker starts a new process for
+every run and the inbox is looked into every few minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect import State, flow, runtime
+from prefect.states import Cancelled, Completed
+from pydantic import JsonValue
+
+from flows.worker import worker_settings, workers_cluster
+
+Changes = dict[str, Any] | None
+
+
+def _dated(name: str) -> Callable[[], str]:
+    """`build-index 2026-11-17T03:00`: by the time for which a run was scheduled."""
+
+    def named() -> str:
+        moment = runtime.flow_run.scheduled_start_time or datetime.now(UTC)
+        return f"{name} {moment.astimezone(UTC):%Y-%m-%dT%H:%M}"
+
+    return named
+
+
+@flow(
+    name="build-index",
+    flow_run_name=_dated("build-index"),
+    description="Embeds new corpus shards, populates the index, measures its recall and promotes it. "
+    "With nothing new it finds everything made, and does nothing.",
+    task_runner=workers_cluster(),
+    persist_result=False,
+)
+def build_index(settings: Changes = None, retrain: bool = False) -> State[dict[str, Any]]:
+    """`settings`: changes to the worker's settings, by area. `retrain`: learn centroids anew."""
+    from flows import build_index as index
+    from flows.results import counts
+
+    built = index.build_index.fn(worker_settings(settings), retrain)
+    done = counts(built.records)
+    data = {"index": str(built.version.index), "note": built.note} | _sums(done)
+    said = f"{built.version.index}: {done['computed']} computed, {done['cached']} cached"
+    return Completed(message=f"{said}. {built.note}".rstrip(". "), data=data)
+
+
+@flow(
+    name="build-classifier",
+    flow_run_name="build-classifier {name}",
+    description="Builds a classifier for one target that was submitted (`mudg target submit`, or the inbox).",
+    task_runner=workers_cluster(),
+    persist_result=False,
+)
+def build_classifier(name: str, submission: str, settings: Changes = None) -> State[dict[str, Any] | None]:
+    """`name` and `submission` say which submission; the event that starts the run has both."""
+    from flows import build_classifier as classifier
+    from flows.target_runs import ALREADY_RUNNING, run_url
+    from mudg_core.storage import ArtifactStore
+    from mudg_core.target.submissions import Submissions
+
+    ready, mine = worker_settings(settings), str(runtime.flow_run.id)
+    store = ArtifactStore(ready.storage)
+    desk = Submissions(store.objects)
+    claimed = desk.claim(name, submission, mine)
+    if claimed.cancelled is not None:
+        return Cancelled(message=f"submission {submission} was cancelled")
+    if claimed.run != mine:
+        return Completed(name=ALREADY_RUNNING, message=f"another run has it: {run_url(claimed.run)}")
+    built = classifier.build_classifier.fn(ready, claimed.target)
+    outcome = _outcome(store, built)
+    desk.finish(claimed, outcome)
+    return Completed(message=_said(outcome), data=outcome)
+
+
+@flow(
+    name="collect-garbage",
+    flow_run_name=_dated("collect-garbage"),
+    description="Condemns what nobody needs any more, and deletes what was condemned a grace period ago.",
+    persist_result=False,
+)
+def collect_garbage(
+    settings: Changes = None, dry_run: bool = False, older_than_days: float | None = None
+) -> State[dict[str, Any]]:
+    """`older_than_days`: instead of the days in the settings (`gc.*`)."""
+    from flows import collect_garbage as garbage
+
+    done = garbage.collect_garbage.fn(worker_settings(settings), dry_run, older_than_days)
+    said = ", ".join(f"{sums['count']} {action}" for action, sums in done.items())
+    return Completed(message=said, data=done)
+
+
+@flow(
+    name="watch-inbox",
+    flow_run_name=_dated("watch-inbox"),
+    description="Turns specs in the store's inbox into runs of build-classifier, each once.",
+    persist_result=False,
+)
+def watch_inbox(settings: Changes = None) -> State[dict[str, int]]:
+    """Refuses bad specs with a reason (`inbox-refused/`), and announces again what nobody heard."""
+    from flows import watch_inbox as inbox
+
+    watched = inbox.watch_inbox.fn(worker_settings(settings))
+    data = {"submitted": len(watched.submitted), "refused": len(watched.refused)}
+    data |= {"known": len(watched.known), "announced again": len(watched.again)}
+    return Completed(message=", ".join(f"{count} {what}" for what, count in data.items()), data=data)
+
+
+def _outcome(store: Any, built: Any) -> dict[str, JsonValue]:
+    """What a submission says of its run for good, whatever becomes of Prefect's database: small."""
+    from flows.results import accuracies, counts
+    from tasks.report import REPORT
+
+    measured = accuracies(store, [built])
+    means = {arm: figures["mean"] for arm, figures in measured.items() if arm != "targets"}
+    made = {"classifier": str(built.classifier), "report": str(built.report)}
+    made["report_file"] = store.uri(built.report, REPORT)
+    return {"accuracy": means, **made, **_sums(counts(built.records))}
+
+
+def _sums(done: dict[str, Any]) -> dict[str, int]:
+    return {what: done[what] for what in ("computed", "cached")}
+
+
+def _said(outcome: dict[str, Any]) -> str:
+    said = f"{outcome['classifier']}: {outcome['computed']} computed, {outcome['cached']} cached"
+    accuracy = outcome["accuracy"].get("mudg")
+    return said if accuracy is None else f"{said}, accuracy {accuracy:.1f} %"

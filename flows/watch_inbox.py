@@ -1,0 +1,36 @@
+"""The store's inbox → submissions → events, each exactly once (`mudg_core/target/inbox.py` says how)."""
+
+from __future__ import annotations
+
+from prefect import flow, get_run_logger
+
+from flows.target_runs import announce, find_runs, prefect_client
+from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactStore
+from mudg_core.target.inbox import Watched, Watcher
+from mudg_core.target.submissions import Submission
+
+
+@flow(
+    name="watch-inbox",
+    description="Turns specs in the store's inbox into runs of build-classifier, each once.",
+    persist_result=False,
+)
+def watch_inbox(settings: Settings) -> Watched:
+    """inbox → submissions → events. What one spec or one request has failed is told after all were tried."""
+    watched = Watcher(ArtifactStore(settings.storage).objects, announce, has_run).watch()
+    logger = get_run_logger()
+    for path in watched.refused:
+        logger.warning("%s was refused: inbox-refused/ has it, with the reason", path)
+    for token in watched.known:
+        logger.info("submission %s was there already: the same file is not run again", token)
+    for error in watched.errors:
+        logger.error("%s", error)
+    if watched.errors:
+        raise watched.errors[0]
+    return watched
+
+
+def has_run(submission: Submission) -> bool:
+    with prefect_client() as client:
+        return submission.id in find_runs(client, [submission])
