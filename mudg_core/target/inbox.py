@@ -109,7 +109,7 @@ class Watcher:
         if self.has_run(submission):
             if submission.announced is None:  # its announcer died before it could write that down
                 self.submissions.announce(submission, lambda _: None)
-        elif mine := self.submissions.take(submission):
+        elif mine := self.submissions.take(submission, self.now):
             self.submissions.announce(mine, self.emit)
             self.watched.again.append(mine.id)
 
@@ -129,18 +129,22 @@ class Watcher:
     def _too_large(self, entry: Entry) -> None:
         """Told once, and left where it is: moving it would mean reading it."""
         token = hash_of([entry.path, entry.size])[:ID_DIGITS]
+        place = layout.refused(token, entry.path)
+        if self.objects.exists(_reason(place)):
+            return
         reason = f"{entry.size:,} bytes: no spec is that large. It was left in the inbox; delete it there."
-        if self._tell(layout.refused(token, entry.path), entry.path, reason):
-            self.watched.refused.append(entry.path)
+        self._tell(place, entry.path, reason)
+        self.watched.refused.append(entry.path)
 
-    def _tell(self, place: str, path: str, reason: str) -> bool:
-        try:
-            self.objects.put_new(f"{place}.reason.txt", f"{path}\n{reason}\n".encode())
-        except ConflictError:
-            return False
-        return True
+    def _tell(self, place: str, path: str, reason: str) -> None:
+        with suppress(ConflictError):
+            self.objects.put_new(_reason(place), f"{path}\n{reason}\n".encode())
 
     def _take_away(self, path: str, etag: str) -> None:
         """This very version only: what was uploaded over it meanwhile is another spec."""
         with suppress(ConflictError):
             self.objects.delete(path, expected_etag=etag)
+
+
+def _reason(place: str) -> str:
+    return f"{place}.reason.txt"

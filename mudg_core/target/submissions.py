@@ -115,13 +115,13 @@ class Submissions:
             return new
         raise ConflictError(what=f"submission {token} changes without pause", fix="run again")
 
-    def take(self, submission: Submission) -> Submission | None:
+    def take(self, submission: Submission, now: datetime) -> Submission | None:
         """Sets out to announce one that somebody else left unannounced; None if a third was faster."""
         path = layout.submission(submission.name, submission.id)
         found = self._read(path)
         if found is None or found[0].token != submission.token:
             return None
-        new = submission.changed(taken=datetime.now(UTC))
+        new = submission.changed(taken=now)
         try:
             self.objects.replace(path, _bytes(new), found[1])
         except ConflictError:
