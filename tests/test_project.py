@@ -10,6 +10,12 @@ from pathlib import Path
 
 import yaml
 from prefect import Flow
+from prefect.utilities.callables import parameter_schema
+from typer.testing import CliRunner
+
+from deployments.flows import build_classifier
+from flows.cli.app import app
+from flows.target_runs import EVENT
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,12 +40,22 @@ def test_lock_names_versions_and_no_place() -> None:
 
 def test_deployments_name_flows_that_exist() -> None:
     declared = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    assert {item["name"] for item in declared} == {"build-index", "build-classifier"}
+    names = {"build-index", "build-classifier", "collect-garbage", "watch-inbox"}
+    assert {item["name"] for item in declared} == names
     for item in declared:
-        path, name = item["entrypoint"].split(":")
-        module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
-        assert isinstance(getattr(module, name), Flow)
-        assert getattr(module, name).name == item["name"]
+        module, _, name = item["entrypoint"].rpartition(".")
+        deployed = getattr(importlib.import_module(module), name)
+        wrapped = getattr(importlib.import_module(f"flows.{name}"), name)
+        assert isinstance(deployed, Flow) and deployed.name == wrapped.name == item["name"]
+        assert item["description"] and item["tags"] and item["concurrency_limit"]["limit"] >= 1
+        assert parameter_schema(deployed).properties["settings"]["default"] is None
+
+
+def test_the_event_gives_a_run_all_that_it_needs() -> None:
+    declared = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    [trigger] = [trigger for item in declared for trigger in item.get("triggers", ())]
+    assert trigger["expect"] == [EVENT] and trigger["match"] == {"prefect.resource.id": "mudg.target.*"}
+    assert set(trigger["parameters"]) == set(parameter_schema(build_classifier).required or ())
 
 
 def test_demo_models_are_small_and_say_how_they_were_made() -> None:

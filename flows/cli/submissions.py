@@ -41,8 +41,8 @@ def run_submit(target: Target, spec: Path, minutes: float, as_json: bool, settin
     submissions.announce(submission, announce)
     with console.status("waiting for Prefect to start a run …"):
         run = _started(submission)
-    console.print(f"run: {run_url(run)}", highlight=False, markup=False, soft_wrap=True)
     if minutes:
+        console.print(f"run: {run_url(run)}", highlight=False, markup=False, soft_wrap=True)
         with console.status("the run goes on …"):
             run = _follow(run, minutes)
     result = _described(submissions.read(submission.name, submission.id), run)

@@ -293,3 +293,18 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_threads_that_decode(given: int | None, workers: int, device: str, cores: int, threads: int) -> None:
     compute = ComputeSettings(decode_threads=given, workers=workers, device=device)
     assert compute.decoders(cores) == threads
+
+
+def test_a_file_for_every_process_lies_between_a_commands_defaults_and_the_users_file(tmp_path: Path) -> None:
+    def file(name: str, **index: int) -> Path:
+        return write(tmp_path / name, {"index": index})
+
+    environ = {
+        "MUDG_SETTINGS_FILE": str(file("machine.yaml", cells=2, iterations=2, probes=2)),
+        "MUDG_INDEX__PROBES": "4",
+    }
+    defaults, own = file("demo.yaml", cells=1, seed=1), file("own.yaml", iterations=3, probes=3)
+    index = load_settings([own], environ=environ, defaults=defaults).index
+    assert (index.seed, index.cells, index.iterations, index.probes) == (1, 2, 3, 4)
+    with pytest.raises(SettingsError, match=r"absent\.yaml"):
+        load_settings(environ={"MUDG_SETTINGS_FILE": str(tmp_path / "absent.yaml")})

@@ -1,0 +1,189 @@
+"""`mudg target submit|status|list|cancel`, with a stand-in for Prefect."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from prefect.client.schemas.objects import FlowRun
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Cancelling, Completed, Failed, Running, Scheduled
+from typer.testing import CliRunner
+
+from flows.cli import servers as which
+from flows.cli import submissions as cli
+from flows.cli.app import app
+from mudg_core.errors import OrchestrationError
+from mudg_core.storage.objects_local import LocalObjects
+from mudg_core.target.submissions import Submission, Submissions
+
+runner = CliRunner()
+
+
+class Prefect:
+    """Starts a run for each event, unless it is told not to."""
+
+    def __init__(self) -> None:
+        self.starts, self.runs, self.state = True, dict[str, FlowRun](), list[Any]()
+
+    def announce(self, submission: Submission) -> None:
+        if self.starts:
+            self.runs[submission.id] = FlowRun(flow_id=uuid.uuid4(), state=Scheduled())
+
+    def find(self, _: Any, submissions: list[Submission]) -> dict[str, FlowRun]:
+        return {one.id: self.runs[one.id] for one in submissions if one.id in self.runs}
+
+    def look(self, run: FlowRun, _: Any) -> FlowRun:
+        run.state = self.state.pop(0)
+        return run
+
+    def cancel(self, _: Any, run: FlowRun) -> None:
+        run.state = Cancelling()
+
+
+@pytest.fixture
+def prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prefect]:
+    server = Prefect()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    monkeypatch.setattr(cli, "prefect_client", lambda: nullcontext(None))
+    monkeypatch.setattr(cli, "announce", server.announce)
+    monkeypatch.setattr(cli, "find_runs", server.find)
+    monkeypatch.setattr(cli, "cancel_run", server.cancel)
+    monkeypatch.setattr(cli, "_look", server.look)
+    monkeypatch.setattr(cli, "deployment_exists", lambda _: False)
+    monkeypatch.setattr(cli, "RUN_SECONDS", 0.05)
+    monkeypatch.setattr(cli, "POLL_SECONDS", 0.01)
+    Path("zoo.yaml").write_text("name: zoo\nclasses: [cat, dog]\nevaluation: images\n")
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
+        yield server
+
+
+def run(*words: str, ends: int = 0) -> Any:
+    done = runner.invoke(app, ["target", *words, "--json"])
+    assert done.exit_code == ends, done.output
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def desk(folder: Path) -> Submissions:
+    return Submissions(LocalObjects(folder / ".mudg"))
+
+
+def test_submit_prints_where_the_run_is_and_the_others_find_it(prefect: Prefect, tmp_path: Path) -> None:
+    done = run("submit", "zoo.yaml")
+    assert done["state"] == "Submitted" and done["url"].endswith(f"/runs/flow-run/{done['run']}")
+    assert desk(tmp_path).find("zoo").target.evaluation == f"{tmp_path}/images"
+    second = run("submit", "zoo.yaml")
+    assert [one["id"] for one in run("list")["submissions"]] == [second["id"], done["id"]]
+    assert run("status", "zoo") == second and run("status", done["id"][:10]) == done
+    text = runner.invoke(app, ["target", "list"]).stdout
+    assert text.splitlines()[0].split() == ["target", "id", "state", "submitted", "run"]
+    assert done["url"] in text and "Submitted" in text
+
+
+def test_waiting_ends_with_what_was_made(
+    prefect: Prefect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefect.state = [Running(), Completed(message="done")]
+    made = {"classifier": "classifier/ab", "accuracy": {"mudg": 71.5}, "report_file": "file:///r.html"}
+
+    def finished(submission: Submission) -> None:
+        prefect.announce(submission)
+        desk(tmp_path).finish(submission, made)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cli, "announce", finished)
+    text = runner.invoke(app, ["target", "submit", "zoo.yaml", "--wait"])
+    assert text.exit_code == 0 and "Completed" in text.stdout and "accuracy: mudg 71.5 %" in text.stdout
+    assert "classifier: classifier/ab" in text.stdout and "report: file:///r.html" in text.stdout
+
+
+def test_waiting_for_a_run_that_fails_ends_in_failure(prefect: Prefect) -> None:
+    prefect.state = [Failed(message="no index yet")]
+    done = run("submit", "zoo.yaml", "--wait", ends=6)
+    assert (done["state"], done["message"]) == ("Failed", "no index yet")
+
+
+def test_waiting_has_an_end_and_a_server_that_is_away_is_waited_for(
+    prefect: Prefect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    def away(run: FlowRun, _: Any) -> FlowRun:
+        nonlocal looks
+        looks += 1
+        raise OrchestrationError(what="away")
+
+    monkeypatch.setattr(cli, "_look", away)
+    assert run("submit", "zoo.yaml", "--wait", ends=6)["what"] == "away" and looks == cli.LOST_POLLS + 1
+    monkeypatch.setattr(cli, "_look", lambda run, _: run)
+    going = FlowRun(flow_id=uuid.uuid4(), state=Running())
+    with pytest.raises(OrchestrationError, match="it goes on"):
+        cli._follow(going, minutes=0.001)
+
+
+def test_without_a_run_it_is_said_why_and_the_submission_stays(
+    prefect: Prefect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefect.starts = False
+    told = run("submit", "zoo.yaml", ends=6)
+    assert "no deployment build-classifier" in told["what"] and "deploy --all" in told["fix"]
+    monkeypatch.setattr(cli, "deployment_exists", lambda _: True)
+    told = run("submit", "zoo.yaml", ends=6)
+    assert "automation" in told["what"] and "watch-inbox" in told["fix"]
+    assert {one["state"] for one in run("list")["submissions"]} == {"Submitted"}
+
+
+def test_cancel_marks_first_and_then_asks_prefect(prefect: Prefect, tmp_path: Path) -> None:
+    done = run("submit", "zoo.yaml")
+    assert run("cancel", "zoo")["state"] == "Cancelling"
+    assert desk(tmp_path).claim("zoo", done["id"], "late").run == ""
+    prefect.starts = False
+    run("submit", "zoo.yaml", ends=6)
+    assert run("cancel", "zoo")["state"] == "Cancelled"
+
+
+def test_what_is_over_is_not_cancelled(prefect: Prefect, tmp_path: Path) -> None:
+    done = run("submit", "zoo.yaml")
+    prefect.runs[done["id"]].state = Completed()
+    assert "is over: Completed" in run("cancel", "zoo", ends=2)["what"]
+    assert desk(tmp_path).find("zoo").cancelled is None
+    assert "mudg target list" in run("status", "absent", ends=2)["fix"]
+
+
+def test_a_bad_spec_is_told_before_any_server_is_asked(
+    prefect: Prefect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL")
+    Path("zoo.yaml").write_text("name: zoo\nclasses: [cat, dog]\ncolour: red\n")
+    assert run("submit", "zoo.yaml", ends=2)["where"].endswith("zoo.yaml:3")
+
+
+def test_the_servers_are_the_users_own_then_those_of_mudg_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = ModuleType("flows.stack.running")
+    found = SimpleNamespace(environment=lambda: {"PREFECT_API_URL": "http://here/api", "MUDG_A": "here"})
+    stack.find_stack = lambda folder: found  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "flows.stack", ModuleType("flows.stack"))
+    monkeypatch.setitem(sys.modules, "flows.stack.running", stack)
+    environ = {"PREFECT_API_URL": "http://mine/api"}
+    monkeypatch.setattr(which.os, "environ", environ)
+    which.use_servers()
+    assert environ == {"PREFECT_API_URL": "http://mine/api"}
+    del environ["PREFECT_API_URL"]
+    environ["MUDG_A"] = "mine"
+    which.use_servers()
+    assert environ == {"PREFECT_API_URL": "http://here/api", "MUDG_A": "mine"}
+
+
+def test_without_any_server_both_ways_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(which.os, "environ", {})
+    monkeypatch.setattr(which, "_stack", lambda _: {})
+    monkeypatch.setattr(which, "_profile", lambda: None)
+    with pytest.raises(OrchestrationError, match=r"mudg up[^$]*PREFECT_API_URL"):
+        which.use_servers()

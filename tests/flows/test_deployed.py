@@ -1,0 +1,172 @@
+"""Deployed flows: the worker's settings and cluster, and a submission that one run has."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prefect import flow, task
+
+import flows.build_classifier
+from deployments import flows as deployed
+from flows import worker
+from flows.session import _ending_in_order
+from flows.worker import worker_settings, workers_cluster
+from mudg_core.errors import SettingsError
+from mudg_core.settings import ComputeSettings
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
+from mudg_core.target.spec import parse_target
+from mudg_core.target.submissions import Submission, Submissions
+from tests.support.places import Place
+
+SPEC = b"name: zoo\nclasses: [cat, dog]\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
+    """The store of a worker whose environment names it; runs have a folder of their own."""
+    monkeypatch.setenv("MUDG_STORAGE__URL", f"file://{tmp_path}/store")
+    monkeypatch.setenv("MUDG_STORAGE__CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    return ArtifactStore(worker_settings().storage)
+
+
+@pytest.fixture
+def clusters(monkeypatch: pytest.MonkeyPatch, servers: Place) -> list[str]:
+    """What happens to clusters of runs; all are the one that tests share."""
+    seen: list[str] = []
+
+    @contextmanager
+    def scheduler(compute: ComputeSettings) -> Iterator[str]:
+        seen.append(f"started with {compute.workers}")
+        try:
+            yield servers.dask
+        finally:
+            seen.append("ended")
+
+    monkeypatch.setattr(worker, "scheduler", scheduler)
+    monkeypatch.setenv("MUDG_COMPUTE__WORKERS", "7")
+    return seen
+
+
+def test_the_environment_decides_then_the_run(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "settings.yaml").write_text("index: {cells: 99, iterations: 3}\ncompute: {workers: 5}\n")
+    monkeypatch.setenv("MUDG_SETTINGS_FILE", str(tmp_path / "settings.yaml"))
+    monkeypatch.setenv("MUDG_INDEX__ITERATIONS", "4")
+    settings = worker_settings({"index": {"seed": 5}, "profile": "paper"})
+    assert (settings.index.cells, settings.index.iterations, settings.index.seed) == (99, 4, 5)
+    assert settings.compute.workers == 5 and settings.profile == "paper"
+    assert settings.storage.url == f"file://{tmp_path}/store"
+
+
+@pytest.mark.parametrize("area", ["storage", "compute"])
+def test_a_run_cannot_change_what_is_the_workers(store: ArtifactStore, area: str) -> None:
+    with pytest.raises(SettingsError, match=f"settings.{area} is the worker's own"):
+        worker_settings({area: {}})
+    with pytest.raises(SettingsError, match="parameter `settings` of the run"):
+        worker_settings({"index": {"colour": "red"}})
+
+
+@pytest.mark.parametrize(("name", "value"), [("URL", "file://.mudg"), ("CACHE_DIR", ".mudg/cache")])
+def test_nothing_is_made_in_a_folder_that_goes_with_the_run(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"MUDG_STORAGE__{name}", value)
+    with pytest.raises(SettingsError, match=f"MUDG_STORAGE__{name}"):
+        worker_settings()
+
+
+def test_the_cluster_starts_for_the_first_task_and_ends_with_the_run(clusters: list[str]) -> None:
+    @task(persist_result=False)
+    def double(number: int) -> int:
+        return 2 * number
+
+    @flow(task_runner=workers_cluster(), persist_result=False)
+    def computing(many: int) -> list[int]:
+        assert clusters == []
+        return [future.result() for future in [double.submit(number) for number in range(many)]]
+
+    assert computing(0) == [] and clusters == []
+    assert computing(2) == [0, 2] and clusters == ["started with 7", "ended"]
+    clusters.clear()
+    assert computing(1) == [0] and clusters == ["started with 7", "ended"]
+
+
+def test_a_sigterm_ends_the_cluster_in_order(clusters: list[str]) -> None:
+    @task(persist_result=False)
+    def nothing() -> None: ...
+
+    @flow(task_runner=workers_cluster(), persist_result=False)
+    def ending() -> None:
+        nothing.submit().result()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit) as caught, _ending_in_order():
+        ending()
+    assert caught.value.code == 143 and clusters == ["started with 7", "ended"]
+
+
+def submitted(store: ArtifactStore) -> tuple[Submissions, Submission]:
+    desk = Submissions(store.objects)
+    return desk, desk.add(parse_target(SPEC), SPEC, "command")
+
+
+def report(store: ArtifactStore) -> ArtifactRef:
+    def make(folder: Path) -> Facts:
+        (folder / "report.html").write_text("<p>")
+        return Facts({})
+
+    return store.build(Recipe(stage="report", algorithm=1), make)
+
+
+def test_a_run_claims_its_submission_and_leaves_what_it_has_made(
+    store: ArtifactStore, servers: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, mine = submitted(store)
+    asked: list[Any] = []
+
+    def build(settings: Any, target: Any) -> Any:
+        assert desk.read("zoo", mine.id).run
+        asked.append((target, settings.train.iterations))
+        page = report(store)
+        return SimpleNamespace(target=target, scores=[], records=[], classifier=page, report=page)
+
+    monkeypatch.setattr(flows.build_classifier, "build_classifier", SimpleNamespace(fn=build))
+    arguments: dict[str, Any] = {"name": "zoo", "submission": mine.id}
+    done = deployed.build_classifier(**arguments, settings={"train": {"iterations": 9}}, return_state=True)
+    assert done.is_completed() and "0 computed" in str(done.message) and asked == [(mine.target, 9)]
+    outcome = desk.read("zoo", mine.id).outcome or {}
+    assert str(outcome["classifier"]).startswith("report/") and str(outcome["report_file"]).startswith("file")
+    second = deployed.build_classifier(**arguments, return_state=True)
+    assert (second.name, second.is_completed()) == ("AlreadyRunning", True) and len(asked) == 1
+    assert desk.read("zoo", mine.id).run in str(second.message)
+
+
+def test_a_run_of_a_cancelled_submission_does_nothing(
+    store: ArtifactStore, servers: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, mine = submitted(store)
+    desk.cancel("zoo", mine.id)
+    monkeypatch.setattr(flows.build_classifier, "build_classifier", None)
+    done = deployed.build_classifier("zoo", mine.id, return_state=True)
+    assert done.is_cancelled() and desk.read("zoo", mine.id).run == ""
+
+
+def test_the_inbox_is_watched_and_garbage_collected(store: ArtifactStore, servers: Place) -> None:
+    store.objects.put_new("inbox/zoo.yaml", SPEC)
+    store.objects.put_new("inbox/bad.yaml", b"")
+    done: Any = deployed.watch_inbox()
+    assert (done["submitted"], done["refused"]) == (1, 1) and list(store.objects.list("inbox/")) == []
+    [one] = Submissions(store.objects).newest(9)
+    assert one.announced is not None
+    kept: Any = deployed.collect_garbage({"gc": {"grace_hours": 1}}, dry_run=True)
+    assert kept["keep"]["count"] == 2 and kept["delete"]["count"] == 0

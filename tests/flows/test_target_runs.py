@@ -1,0 +1,145 @@
+"""What Prefect knows of submissions, in one word, and what is asked of it."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+from prefect.states import (
+    AwaitingConcurrencySlot,
+    Cancelled,
+    Completed,
+    Crashed,
+    Failed,
+    Pending,
+    Running,
+    Scheduled,
+)
+
+from flows import target_runs
+from flows.target_runs import announce, cancel_run, find_runs, state_of
+from mudg_core.errors import OrchestrationError
+from mudg_core.storage.objects_local import LocalObjects
+from mudg_core.target.spec import parse_target
+from mudg_core.target.submissions import Submission, Submissions
+
+SPEC = b"name: zoo\nclasses: [cat, dog]\n"
+
+
+@pytest.fixture
+def desk(tmp_path: Any) -> Submissions:
+    return Submissions(LocalObjects(tmp_path))
+
+
+@pytest.fixture
+def one(desk: Submissions) -> Submission:
+    return desk.add(parse_target(SPEC), SPEC, "command")
+
+
+def a_run(state: Any, submission: str = "") -> FlowRun:
+    return FlowRun(flow_id=uuid.uuid4(), parameters={"submission": submission}, state=state)
+
+
+class Server:
+    """As much of Prefect's client as is asked."""
+
+    def __init__(self, *runs: FlowRun) -> None:
+        self.runs, self.asked = list(runs), list[Any]()
+
+    def read_flow_run(self, identity: uuid.UUID) -> FlowRun:
+        for run in self.runs:
+            if run.id == identity:
+                return run
+        raise ObjectNotFound(Exception())
+
+    def read_flow_runs(self, limit: int, offset: int, **_: Any) -> list[FlowRun]:
+        return self.runs[offset : offset + limit]
+
+    def set_flow_run_state(self, identity: uuid.UUID, state: Any) -> None:
+        self.asked.append((identity, state.type.value))
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (Scheduled(), "Submitted"),
+        (AwaitingConcurrencySlot(), "Submitted"),
+        (Pending(), "Submitted"),
+        (Running(), "Running"),
+        (Completed(), "Completed"),
+        (Failed(), "Failed"),
+        (Crashed(), "Crashed"),
+        (Cancelled(), "Cancelled"),
+    ],
+)
+def test_states(one: Submission, state: Any, word: str) -> None:
+    assert state_of(one, a_run(state)) == word
+
+
+def test_states_without_a_run_are_those_that_the_store_knows(desk: Submissions, one: Submission) -> None:
+    assert state_of(one, None) == "Submitted"
+    claimed = desk.claim("zoo", one.id, str(uuid.uuid4()))
+    assert state_of(claimed, None) == "Unknown"
+    assert state_of(desk.finish(claimed, {"classifier": "x"}), None) == "Completed"
+    cancelled = desk.cancel("zoo", desk.add(parse_target(SPEC), SPEC, "command").id)
+    assert state_of(cancelled, None) == state_of(cancelled, a_run(Scheduled())) == "Cancelled"
+    assert state_of(cancelled, a_run(Running())) == "Running"
+
+
+def test_the_run_that_has_it_is_found_and_else_the_first(desk: Submissions, one: Submission) -> None:
+    second, first = (a_run(Scheduled(), one.id) for _ in range(2))
+    late = a_run(Completed(name="AlreadyRunning"), one.id)
+    server: Any = Server(a_run(Running(), "another"), late, second, first)
+    assert find_runs(server, [one]) == {one.id: first}
+    claimed = desk.claim("zoo", one.id, str(second.id))
+    assert find_runs(server, [claimed]) == {one.id: second}
+    other = desk.add(parse_target(SPEC), SPEC, "command")
+    lost = desk.claim("zoo", other.id, str(uuid.uuid4()))
+    assert find_runs(server, [other]) == find_runs(server, [lost]) == {}
+
+
+def test_it_is_found_behind_many_others(one: Submission) -> None:
+    mine = a_run(Running(), one.id)
+    server: Any = Server(*(a_run(Running()) for _ in range(target_runs.PAGE + 5)), mine)
+    assert find_runs(server, [one]) == {one.id: mine}
+
+
+def test_only_what_goes_on_is_cancelled() -> None:
+    going, over = a_run(Running()), a_run(Completed())
+    server: Any = Server()
+    for run in (going, over):
+        cancel_run(server, run)
+    assert server.asked == [(going.id, "CANCELLING")]
+
+
+def test_the_same_submission_is_the_same_event(one: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+
+    @contextmanager
+    def client() -> Any:
+        post = lambda path, json: sent.append((path, json))  # noqa: E731
+        yield type("Client", (), {"_client": type("Http", (), {"post": staticmethod(post)})})
+
+    monkeypatch.setattr(target_runs, "prefect_client", client)
+    announce(one)
+    announce(one)
+    [(path, [first]), (_, [second])] = sent
+    assert path == "/events" and first["id"] == second["id"] and first["event"] == "mudg.target.created"
+    assert first["payload"] == {"submission": one.id, "name": "zoo"}
+    assert first["resource"]["prefect.resource.id"] == "mudg.target.zoo"
+
+
+def test_a_server_that_is_away_is_told_with_its_address(
+    one: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(**_: Any) -> Any:
+        raise httpx.ConnectError("refused")
+
+    monkeypatch.setattr(target_runs, "get_client", away)
+    with pytest.raises(OrchestrationError, match=r"refused[^$]*PREFECT_API_URL"):
+        announce(one)
