@@ -4,8 +4,8 @@ Each spec becomes a submission, is announced, and only then leaves the inbox. Ki
 a watcher leaves the rest to the next one:
 
     not stored                       it is still in the inbox
+    stored, still in the inbox       only taken away
     stored, not announced            taken over once it is old enough that its watcher must be dead
-    announced, still in the inbox    only taken away
     announced, and the event lost    announced again, unless a run is known
 
 Two watchers at once do no harm: only who has stored or taken over a submission announces it. A listing that
@@ -91,17 +91,11 @@ class Watcher:
         try:
             new = self.submissions.add(target, data, entry.path, token)
         except ConflictError:
-            self._known(self.submissions.read(target.name, token), entry.path, etag)
-            return
-        self.submissions.announce(new, self.emit)
-        self.watched.submitted.append(new.id)
+            self.watched.known.append(token)  # whoever has stored it announces it, or `_mend` does
+        else:
+            self.submissions.announce(new, self.emit)
+            self.watched.submitted.append(token)
         self._take_away(entry.path, etag)
-
-    def _known(self, submission: Submission, path: str, etag: str) -> None:
-        """Somebody has stored it. If it was never announced it stays in the inbox: `_mend` sees to it."""
-        if submission.announced is not None or submission.cancelled is not None:
-            self.watched.known.append(submission.id)
-            self._take_away(path, etag)
 
     def _mend(self, submission: Submission) -> None:
         if not submission.waiting or self.now - submission.taken < self._patience(submission):
