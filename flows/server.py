@@ -49,10 +49,14 @@ def prefect_api(home: Path) -> Iterator[str]:
         _stop(process)
 
 
-def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
+def server_command(port: int, level: str = "error") -> list[str]:
+    """Prefect's server for this machine alone."""
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(prefect.__file__).parent), "--factory"]
     command += ["prefect.server.api.server:create_app", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--log-level", "error", "--lifespan", "on"]
+    return [*command, "--log-level", level, "--lifespan", "on"]
+
+
+def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
     database = f"sqlite+aiosqlite:///{home / 'prefect.db'}"
     environment = os.environ | {
         "PREFECT_HOME": str(home),
@@ -64,7 +68,7 @@ def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
         "PREFECT__SERVER_FINAL": "1",
     }
     return subprocess.Popen(
-        command,
+        server_command(port),
         env=environment,
         stdout=log,
         stderr=log,

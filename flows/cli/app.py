@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.commands import corpus, dataset, index, model, store, target, use
+from flows.cli.commands import corpus, dataset, index, model, stack, store, target, use
 from flows.cli.output import quiet_libraries, show
 from mudg_core import __version__
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.add_typer(use.app)
 app.add_typer(store.app)
+app.add_typer(stack.app)
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(index.app, name="index")
 app.add_typer(target.app, name="target")

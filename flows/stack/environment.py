@@ -1,0 +1,59 @@
+"""Environments: settings as variables, and what of the user's own shell a part of the stack is given."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mudg_core.settings import ENV_PREFIX, Settings, load_settings
+
+# Of the user's shell. Settings are handed on by name, and a stack has its own Prefect: a shell's PREFECT_API_URL,
+# key or profile would lead its parts elsewhere. `mudg` itself has silenced Dask for the terminal.
+FOREIGN = (ENV_PREFIX, "PREFECT_", "DASK_LOGGING", "AWS_")
+KEPT = ("PREFECT_SERVER_ANALYTICS_ENABLED",)
+
+
+def settings_environment(settings: Settings) -> dict[str, str]:
+    """The variables that give another process these settings, wherever they came from: file, shell or flags.
+    Only what differs from the defaults, so that a list of them can be read."""
+    plain = load_settings(overrides={"profile": settings.profile}, environ={}).model_dump(mode="json")
+    given = {} if settings.profile == "mudg" else {f"{ENV_PREFIX}PROFILE": settings.profile}
+    for area, values in settings.model_dump(mode="json").items():
+        if isinstance(values, dict):
+            changed = {name: value for name, value in values.items() if value != plain[area][name]}
+            given |= {f"{ENV_PREFIX}{area}__{name}".upper(): scalar(v) for name, v in changed.items()}
+    return given
+
+
+def scalar(value: Any) -> str:
+    """As the settings read it back. Not JSON: YAML takes 1e-05 for text."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=2**31, allow_unicode=True)
+    return text.removesuffix("...\n").strip()
+
+
+def anchored(settings: Settings) -> Settings:
+    """Paths that hold in any folder: the parts of a stack work in others than the user's."""
+    from mudg_core.encode.weights import absolute
+
+    models = {area: {"model": absolute(getattr(settings, area).model)} for area in ("encode", "train")}
+    files = {name: getattr(settings.augment, name) for name in ("descriptors", "prompts")}
+    paths = {name: str(Path(file).expanduser().absolute()) for name, file in files.items() if file}
+    return settings.replace({**models, "augment": paths}, where="settings")
+
+
+def inherited() -> dict[str, str]:
+    """This shell's environment without what is the stack's to say."""
+    return {
+        name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(FOREIGN)
+    }
+
+
+def as_script(environment: Mapping[str, str]) -> str:
+    """What a shell can `source`."""
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
+    return "# Makes `mudg` use this stack: source this file. It holds a secret.\n" + "".join(lines)

@@ -1,0 +1,78 @@
+"""Does a part of the stack do what it is there for? Each question is short; whoever asks repeats it."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+
+import httpx
+
+from flows.stack.running import BUCKET, POOL, Stack
+
+SECONDS = 5.0
+
+
+def server_answers(stack: Stack) -> bool:
+    return _get(f"{stack.api_url}/health") and _get(stack.ui_url)
+
+
+def scheduler_answers(stack: Stack) -> bool:
+    return _get(f"http://127.0.0.1:{stack.state.ports['dask-http']}/health")
+
+
+def store_takes_files(stack: Stack) -> bool:
+    """A file that was put into the bucket through S3 can be opened as a browser would."""
+    import boto3  # type: ignore[import-untyped, unused-ignore]
+    from botocore.config import Config  # type: ignore[import-untyped, unused-ignore]
+    from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped, unused-ignore]
+
+    config = Config(
+        connect_timeout=SECONDS,
+        read_timeout=SECONDS,
+        retries={"total_max_attempts": 1},
+        s3={"addressing_style": "path"},
+    )
+    client = boto3.session.Session().client(
+        "s3",
+        endpoint_url=stack.s3_url,
+        region_name="us-east-1",
+        aws_access_key_id=stack.keys.access,
+        aws_secret_access_key=stack.keys.secret,
+        config=config,
+    )
+    with closing(client), suppress(BotoCoreError, ClientError):
+        if BUCKET not in [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]:
+            client.create_bucket(Bucket=BUCKET)
+        client.put_object(Bucket=BUCKET, Key="ready", Body=b"ready", ContentType="text/plain")
+        return _get(f"{stack.browse_url}/ready")
+    return False
+
+
+def workers_are_there(stack: Stack) -> bool:
+    """As the scheduler sees it."""
+    from distributed import Client
+
+    address = stack.dask_address
+    with suppress(OSError), Client(address, timeout=SECONDS, set_as_default=False) as client:
+        return len(client.scheduler_info(n_workers=-1)["workers"]) >= stack.state.workers
+    return False
+
+
+def worker_reports(stack: Stack) -> bool:
+    """It has told the server of itself since it was started: the server remembers earlier ones for a while."""
+    process = stack.process("prefect-worker")
+    started = datetime.fromtimestamp(process.started, UTC) if process else datetime.now(UTC)
+    try:
+        reply = httpx.post(
+            f"{stack.api_url}/work_pools/{POOL}/workers/filter", json={}, timeout=SECONDS, trust_env=False
+        )
+        found = reply.raise_for_status().json()
+    except httpx.HTTPError:
+        return False
+    return any(datetime.fromisoformat(one["last_heartbeat_time"]) >= started for one in found)
+
+
+def _get(address: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(address, timeout=SECONDS, trust_env=False).status_code == httpx.codes.OK
+    return False

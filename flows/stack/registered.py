@@ -1,0 +1,70 @@
+"""What a stack's Prefect server has to know: a work pool, the deployments, and how many tasks may use a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.exceptions import ObjectAlreadyExists
+from pydantic import ValidationError
+
+from flows.stack.running import POOL
+from mudg_core.errors import InputError, OrchestrationError
+
+GPU_LIMIT = "tag:gpu"  # the name under which Prefect's task engine takes slots for tasks with this tag
+SCHEDULED = "build-index"
+
+
+def prefect_file() -> Path:
+    """Lies beside the packages in a checkout; a wheel has no place for it."""
+    path = Path(__file__).parents[2] / "prefect.yaml"
+    if not path.is_file():
+        raise OrchestrationError(
+            what="prefect.yaml, which declares the deployments, is not there",
+            where=str(path),
+            fix="use a checkout of mudg: pip install -e CHECKOUT, or run its .venv/bin/mudg",
+        )
+    return path
+
+
+def cron_schedule(cron: str) -> CronSchedule:
+    try:
+        return CronSchedule(cron=cron, timezone="UTC")
+    except (ValidationError, ValueError) as error:
+        raise InputError(
+            what=f"{cron[:80]!r} is no cron schedule",
+            where="--index-cron",
+            fix="write minute, hour, day, month and weekday: '0 3 * * *' is every night at three (UTC)",
+        ) from error
+
+
+def make_pool(api: str) -> None:
+    with SyncPrefectClient(api) as client:
+        try:
+            client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+        except ObjectAlreadyExists:
+            return
+
+
+def limit_gpu_tasks(api: str, limit: int) -> None:
+    with SyncPrefectClient(api) as client:
+        client.upsert_global_concurrency_limit_by_name(GPU_LIMIT, limit)
+
+
+def schedule_index(api: str, cron: str) -> None:
+    """This schedule and no other, and active whatever prefect.yaml says."""
+    schedule = cron_schedule(cron)
+    with SyncPrefectClient(api) as client:
+        named = DeploymentFilter(name=DeploymentFilterName(any_=[SCHEDULED]))
+        for deployment in client.read_deployments(deployment_filter=named):
+            first, *others = [*client.read_deployment_schedules(deployment.id), None]
+            for other in others:
+                if other is not None:
+                    client.delete_deployment_schedule(deployment.id, other.id)
+            if first is None:
+                client.create_deployment_schedules(deployment.id, [(schedule, True)])
+            else:  # changed and not replaced, as it may have parameters of its own
+                client.update_deployment_schedule(deployment.id, first.id, active=True, schedule=schedule)

@@ -1,0 +1,234 @@
+"""`mudg up`: starts what is not there, in the order in which parts need each other, and waits until it works."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+
+from flows.stack import ports
+from flows.stack.environment import anchored, settings_environment
+from flows.stack.parts import (
+    DEPLOY,
+    FIRST,
+    PARTS,
+    SECOND,
+    Part,
+    environment_of,
+    settings_of,
+    weed,
+    write_dask_config,
+)
+from flows.stack.processes import exit_code, spawn
+from flows.stack.registered import cron_schedule, limit_gpu_tasks, make_pool, prefect_file, schedule_index
+from flows.stack.running import Stack, find_stack
+from flows.stack.state import State, locked, read_state, write_state
+from flows.stack.stop import end_part
+from mudg_core.errors import OrchestrationError
+from mudg_core.settings import Settings
+
+STARTS = 3
+DEPLOY_SECONDS = 300.0
+PAUSE_SECONDS = 0.2
+PATIENCE_SECONDS = 10.0  # with a part that lives: it may only be busy
+LOG_LINES = 15
+
+Watch = Callable[[str], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user has asked for; None is for us to choose."""
+
+    ui_port: int | None = None
+    index_cron: str | None = None
+    gpu_limit: int | None = None
+
+
+@dataclass
+class Upped:
+    """What came of it. `mended`: it ran already, so its processes know each other's ports."""
+
+    stack: Stack
+    mended: bool = False
+    started: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def bring_up(folder: Path, settings: Settings, wishes: Wishes, watch: Watch) -> Upped:
+    """A stack that works. Of one that is there already, only what has died is started again, as it was. If
+    anything does not come up, whatever this call has started is ended again."""
+    weed(), prefect_file()  # what cannot be had is told before anything is started
+    if wishes.index_cron:
+        cron_schedule(wishes.index_cron)
+    with locked(folder):
+        upped = _found(folder, settings, wishes) or _laid_out(folder, settings, wishes)
+        try:
+            _await_all(upped, _begin(upped, FIRST), wishes, watch)
+            _register(upped, wishes, watch)
+        except BaseException:
+            for name in (DEPLOY, *reversed(upped.started)):
+                end_part(upped.stack, name)
+            raise
+    return upped
+
+
+def _found(folder: Path, settings: Settings, wishes: Wishes) -> Upped | None:
+    """One that runs keeps its settings and ports, which its processes know."""
+    stack = find_stack(folder)
+    if stack is None:
+        return None
+    upped = Upped(stack, mended=True)
+    if settings_environment(anchored(settings)) not in (stack.state.settings, {}):
+        upped.notes.append("it keeps the settings that it was started with: `mudg down` first to change them")
+    if wishes.ui_port not in (None, stack.state.ports["prefect"]):
+        upped.notes.append("it keeps its ports: `mudg down` first to change them")
+    return upped
+
+
+def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
+    """A new start, on the ports and data of the last one if there was one."""
+    before = read_state(folder) or State(id="")
+    if before.id:  # what a killed `mudg up` has left would be in the way
+        stack = Stack(folder, before)
+        for name in (DEPLOY, *reversed(PARTS)):
+            end_part(stack, name)
+    chosen = {"prefect": ports.wanted_ui_port(wishes.ui_port)} if wishes.ui_port else {}
+    for names in (ports.PREFECT, ports.S3, ports.DASK):
+        chosen = ports.choose(names, before.ports) | chosen
+    state = State(
+        id=before.id or token_hex(8),
+        ports=chosen,
+        settings=settings_environment(anchored(settings)),
+        workers=_gpus() if settings.compute.cluster == "cuda" else settings.compute.workers,
+    )
+    write_state(folder, state)
+    upped = Upped(Stack(folder, state))
+    for name in ("cache", "dask", "logs", "prefect", "s3", "work"):
+        (folder / name).mkdir(exist_ok=True)
+    write_dask_config(upped.stack)
+    if not wishes.ui_port and chosen["prefect"] != ports.UI_PORT:
+        upped.notes.append(f"port {ports.UI_PORT} is taken: the UI is on {chosen['prefect']}")
+    return upped
+
+
+def _gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _begin(upped: Upped, parts: tuple[Part, ...]) -> list[Part]:
+    """Starts those that do not work, all at once: they need seconds each, and not each other."""
+    missing = [part for part in parts if not _works(upped.stack, part)]
+    for part in missing:
+        end_part(upped.stack, part.name)
+        _spawn(upped, part)
+    return missing
+
+
+def _await_all(upped: Upped, parts: list[Part], wishes: Wishes, watch: Watch) -> None:
+    for part in parts:
+        with watch(part.title):
+            _await(upped, part, fixed=upped.mended or (part.ports == ports.PREFECT and bool(wishes.ui_port)))
+
+
+def _works(stack: Stack, part: Part) -> bool:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while stack.is_alive(part.name):
+        if part.healthy(stack):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE_SECONDS)
+    return False
+
+
+def _spawn(upped: Upped, part: Part) -> None:
+    stack = upped.stack
+    upped.started.append(part.name)
+    own = {name: stack.state.ports[name] for name in part.ports}
+    command, environment = part.command(stack), part.environment(stack)
+    stack.record(spawn(part.name, command, environment, stack.folder / "work", stack.log(part.name), own))
+
+
+def _await(upped: Upped, part: Part, *, fixed: bool) -> None:
+    """Waits until a part works. One that ends at once because somebody took its port meanwhile is started
+    again on another, unless its ports are `fixed`."""
+    for attempt in range(1, STARTS + 1):
+        if _comes_up(upped.stack, part):
+            return
+        clash = part.ports and not upped.stack.is_alive(part.name) and _taken(upped.stack, part)
+        end_part(upped.stack, part.name)
+        if not clash or fixed or attempt == STARTS:
+            raise _failure(upped.stack, part, bool(clash))
+        upped.stack.change(ports=upped.stack.state.ports | ports.choose(part.ports, upped.stack.state.ports))
+        _spawn(upped, part)
+
+
+def _taken(stack: Stack, part: Part) -> bool:
+    return any(not ports.is_free(port) for port in ports.twins(part.ports, stack.state.ports))
+
+
+def _comes_up(stack: Stack, part: Part) -> bool:
+    deadline = time.monotonic() + part.seconds
+    while time.monotonic() < deadline and stack.is_alive(part.name):
+        if part.healthy(stack):
+            return True
+        time.sleep(PAUSE_SECONDS)
+    return False
+
+
+def _failure(stack: Stack, part: Part, clash: bool) -> OrchestrationError:
+    reason = "one of its ports is taken" if clash else "the last lines of its log say"
+    return OrchestrationError(
+        what=f"{part.title} ({part.name}) did not come up; {reason}:\n{last_lines(stack.log(part.name))}",
+        where=str(stack.log(part.name)),
+        fix="`mudg down` and `mudg up` choose other ports" if clash else "see docs/stack.md, and `mudg doctor`",
+    )
+
+
+def last_lines(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "\n".join(f"    {line[:300]}" for line in lines[-LOG_LINES:]) or "    (it is empty)"
+
+
+def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
+    """The server's side, and with it the parts that need the first ones. Deployments are declared while those
+    come up, as reading flows takes as long."""
+    stack, new = upped.stack, not upped.stack.state.registered
+    stack.write_environment()
+    if new:
+        make_pool(stack.api_url)
+    if new or wishes.gpu_limit:
+        limit_gpu_tasks(stack.api_url, wishes.gpu_limit or _gpu_limit(stack))
+    begun = _begin(upped, SECOND)
+    if new:
+        with watch("the deployments of prefect.yaml"):
+            _deploy(stack)
+    if wishes.index_cron:
+        schedule_index(stack.api_url, wishes.index_cron)
+    _await_all(upped, begun, wishes, watch)
+    stack.change(registered=True)
+
+
+def _gpu_limit(stack: Stack) -> int:
+    on_gpus = settings_of(stack).compute.device.startswith("cuda")
+    return max(1, _gpus()) if on_gpus else stack.state.workers
+
+
+def _deploy(stack: Stack) -> None:
+    """Prefect's own command, from where prefect.yaml lies, as paths in it may be relative."""
+    file, log = prefect_file(), stack.log(DEPLOY)
+    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(file)]
+    process = spawn(DEPLOY, command, environment_of(stack, DEPLOY), file.parent, log)
+    if exit_code(process, DEPLOY_SECONDS) != 0:
+        raise OrchestrationError(
+            what=f"the deployments could not be registered; the last lines of the log say:\n{last_lines(log)}",
+            where=str(log),
+            fix="see prefect.yaml, and `mudg doctor`",
+        )

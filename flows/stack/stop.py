@@ -1,0 +1,53 @@
+"""`mudg down`: ends what `mudg up` has started and nothing else, users before those that they use."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from flows.stack.parts import DEPLOY, PARTS
+from flows.stack.processes import end
+from flows.stack.running import Stack
+from flows.stack.state import STATE_FILE, locked, read_state
+
+DEPLOY_GRACE = 5.0
+ORDER = ("prefect-worker", DEPLOY, "dask-workers", "dask-scheduler", "prefect-server", "s3")
+DATA = ("cache", "dask", "logs", "prefect", "s3", "work", "dask.yaml", "env", "keys.json", STATE_FILE, "lock")
+
+
+def end_part(stack: Stack, name: str) -> bool:
+    """Whether anything of it was there to be ended."""
+    part = PARTS.get(name)
+    ended = end(
+        stack.state.id,
+        name,
+        stack.process(name),
+        part.grace if part else DEPLOY_GRACE,
+        all_at_once=part is not None and not part.ends_its_own,
+    )
+    stack.forget([name])
+    return ended
+
+
+def take_down(folder: Path) -> Iterator[str]:
+    """The name of each part that was there, once it is gone. What the stack has stored stays."""
+    state = read_state(folder)
+    if state is None:
+        return
+    with locked(folder):
+        stack = Stack(folder, read_state(folder) or state)
+        yield from (name for name in ORDER if end_part(stack, name))
+
+
+def wipe(folder: Path) -> list[str]:
+    """Deletes what stacks keep, and only in a folder that has held one: a mistyped folder loses nothing."""
+    if read_state(folder) is None:
+        return []
+    found = [name for name in DATA if (folder / name).exists()]
+    for name in found:
+        path = folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
+    return found
