@@ -116,9 +116,7 @@ def run_doctor(folder: Path, as_json: bool, file: Path | None, changes: list[str
     from flows.doctor.finding import Case
 
     with console.status("looking …") as status:
-        findings = examine(
-            Case(settings, folder, stack), lambda name: status.update(f"looking at {name} …")
-        )
+        findings = examine(Case(settings, folder, stack), lambda name: status.update(f"looking at {name} …"))
     faults = sum(one.level == "fault" for one in findings)
     rows = [(one.name, one.level, one.found) for one in findings]
     fixes = [f"{one.name}: {one.fix}" for one in findings if one.fix]

@@ -12,17 +12,20 @@ import yaml
 
 from mudg_core.settings import ENV_PREFIX, Settings, load_settings
 
-# Of the user's shell. Settings are handed on by name, and a stack has its own Prefect: a shell's PREFECT_API_URL,
-# key or profile would lead its parts elsewhere. `mudg` itself has silenced Dask for the terminal.
+# Of the user's shell. Settings are handed on by name, and a stack has its own Prefect and keys: a shell's
+# API, profile or token would lead its parts elsewhere. `mudg` itself has silenced Dask for the terminal.
 FOREIGN = (ENV_PREFIX, "PREFECT_", "DASK_LOGGING", "AWS_")
 KEPT = ("PREFECT_SERVER_ANALYTICS_ENABLED",)
+# Settings that a stack answers itself. A shell that has sourced a stack's environment names them too.
+PLACES = tuple(f"{ENV_PREFIX}STORAGE__{name}" for name in ("URL", "ENDPOINT_URL", "BROWSE_URL", "CACHE_DIR"))
+PLACES += (f"{ENV_PREFIX}COMPUTE__DASK_ADDRESS",)
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
     """The variables that give another process these settings, wherever they came from: file, shell or flags.
     Only what differs from the defaults, so that a list of them can be read."""
     plain = load_settings(overrides={"profile": settings.profile}, environ={}).model_dump(mode="json")
-    given = {} if settings.profile == "mudg" else {f"{ENV_PREFIX}PROFILE": settings.profile}
+    given: dict[str, str] = {} if settings.profile == "mudg" else {f"{ENV_PREFIX}PROFILE": settings.profile}
     for area, values in settings.model_dump(mode="json").items():
         if isinstance(values, dict):
             changed = {name: value for name, value in values.items() if value != plain[area][name]}
@@ -36,8 +39,13 @@ def scalar(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def anchored(settings: Settings) -> Settings:
-    """Paths that hold in any folder: the parts of a stack work in others than the user's."""
+def given_to_stack(settings: Settings) -> dict[str, str]:
+    """The user's settings for all that runs in a stack, with paths that hold in any folder."""
+    given = settings_environment(_anchored(settings))
+    return {name: value for name, value in given.items() if name not in PLACES}
+
+
+def _anchored(settings: Settings) -> Settings:
     from mudg_core.encode.weights import absolute
 
     models = {area: {"model": absolute(getattr(settings, area).model)} for area in ("encode", "train")}
@@ -48,9 +56,7 @@ def anchored(settings: Settings) -> Settings:
 
 def inherited() -> dict[str, str]:
     """This shell's environment without what is the stack's to say."""
-    return {
-        name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(FOREIGN)
-    }
+    return {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(FOREIGN)}
 
 
 def as_script(environment: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 
@@ -50,16 +51,20 @@ def store_takes_files(stack: Stack) -> bool:
 
 def workers_are_there(stack: Stack) -> bool:
     """As the scheduler sees it."""
-    from distributed import Client
-
-    address = stack.dask_address
-    with suppress(OSError), Client(address, timeout=SECONDS, set_as_default=False) as client:
-        return len(client.scheduler_info(n_workers=-1)["workers"]) >= stack.state.workers
+    with suppress(OSError), dask_client(stack.dask_address) as client:
+        return bool(len(client.scheduler_info(n_workers=-1)["workers"]) >= stack.state.workers)
     return False
 
 
+def dask_client(address: str, seconds: float = SECONDS) -> Any:
+    """Untyped, as Dask's own annotations cover only a part of it."""
+    from distributed import Client
+
+    return Client(address, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
+
+
 def worker_reports(stack: Stack) -> bool:
-    """It has told the server of itself since it was started: the server remembers earlier ones for a while."""
+    """It has told the server of itself since it was started: the server remembers earlier ones, too."""
     process = stack.process("prefect-worker")
     started = datetime.fromtimestamp(process.started, UTC) if process else datetime.now(UTC)
     try:

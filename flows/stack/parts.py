@@ -34,7 +34,7 @@ class Part:
     environment: Callable[[Stack], dict[str, str]]
     healthy: Callable[[Stack], bool]
     ports: tuple[str, ...] = ()
-    seconds: float = 120.0
+    seconds: float = 180.0
     grace: float = 15.0
     ends_its_own: bool = True
 
@@ -80,6 +80,7 @@ def _server_environment(stack: Stack) -> dict[str, str]:
     home = stack.folder / "prefect"
     return environment_of(stack, "prefect-server") | {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+        "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # on a busy disk; after the usual 10 s requests fail
         "PREFECT_SERVER_UI_API_URL": stack.api_url,
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui"),
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
@@ -159,7 +160,7 @@ SERVER = Part(
     _server_environment,
     health.server_answers,
     ports=ports.PREFECT,
-    seconds=180.0,
+    seconds=300.0,
 )
 STORE = Part(
     "s3",
@@ -168,7 +169,7 @@ STORE = Part(
     _s3_environment,
     health.store_takes_files,
     ports=ports.S3,
-    seconds=90.0,
+    seconds=120.0,
     grace=25.0,
 )
 SCHEDULER = Part(
@@ -194,8 +195,7 @@ WORKER = Part(
     _worker_environment,
     health.worker_reports,
     grace=20.0,
-    ends_its_own=False,  # it would leave flow runs behind that take their time
+    ends_its_own=False,  # flow runs are told to end by us, as it waits for them
 )
 FIRST, SECOND = (SERVER, STORE, SCHEDULER), (WORKERS, WORKER)
 PARTS = {part.name: part for part in (*FIRST, *SECOND)}
-

@@ -1,5 +1,5 @@
-"""Ports on 127.0.0.1 that nobody listens on. All that we open are below the range that outgoing connections take
-theirs from, so that one which was free stays free."""
+"""Ports on 127.0.0.1 that nobody listens on. All are below the range that outgoing connections take theirs
+from, so that one which was free stays free."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def twins(names: tuple[str, ...], ports: Mapping[str, int]) -> list[int]:
 
 
 def choose(names: tuple[str, ...], before: Mapping[str, int]) -> dict[str, int]:
-    """The ports that a part had the last time, as links to them may have been kept; others if they are taken."""
+    """The ports that a part had the last time, as links to them may have been kept; others if taken."""
     if names == PREFECT:
-        return {"prefect": ui_port(before.get("prefect"))}
+        return {"prefect": ui_port()}
     if all(name in before for name in names) and all(is_free(port) for port in twins(names, before)):
         return {name: before[name] for name in names}
     for _ in range(TRIES):
@@ -50,8 +50,9 @@ def choose(names: tuple[str, ...], before: Mapping[str, int]) -> dict[str, int]:
     raise OrchestrationError(what="no free ports were found on this machine", where="127.0.0.1")
 
 
-def ui_port(before: int | None = None) -> int:
-    for port in (*([before] if before else []), *range(UI_PORT, UI_PORT + UI_PORTS)):
+def ui_port() -> int:
+    """The one that everybody knows, or the next."""
+    for port in range(UI_PORT, UI_PORT + UI_PORTS):
         if is_free(port):
             return port
     raise OrchestrationError(

@@ -54,9 +54,7 @@ def spawn(
         )
     _children[child.pid] = child
     started = psutil.Process(child.pid).create_time()
-    return Process(
-        name=name, pid=child.pid, started=started, command=tuple(command), ports=dict(ports or {})
-    )
+    return Process(name=name, pid=child.pid, started=started, command=tuple(command), ports=dict(ports or {}))
 
 
 def _log(path: Path) -> Path:
@@ -110,8 +108,8 @@ def marked(stack: str, name: str | None = None) -> list[psutil.Process]:
 
 
 def end(stack: str, name: str, process: Process | None, grace: float, *, all_at_once: bool = False) -> bool:
-    """Ends a part and all it has started; False if nothing of it was there. The part itself is asked first, as
-    it knows best how to end its own, unless they are to be asked `all_at_once`; whoever is left after the
+    """Ends a part and all it has started; False if nothing of it was there. The part itself is asked first,
+    as it knows best how to end its own, unless they are to be asked `all_at_once`; whoever is left after the
     grace is killed."""
     leader = _find(process) if process else None
     members = _members(stack, name, leader)

@@ -1,4 +1,4 @@
-"""What a stack's Prefect server has to know: a work pool, the deployments, and how many tasks may use a GPU."""
+"""What a stack's Prefect server has to know: a work pool, the deployments, and how many tasks use a GPU."""
 
 from __future__ import annotations
 

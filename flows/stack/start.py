@@ -1,4 +1,4 @@
-"""`mudg up`: starts what is not there, in the order in which parts need each other, and waits until it works."""
+"""`mudg up`: starts what is not there, in the order in which parts need each other, and waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from flows.stack import ports
-from flows.stack.environment import anchored, settings_environment
+from flows.stack.environment import given_to_stack
 from flows.stack.parts import (
     DEPLOY,
     FIRST,
@@ -83,7 +83,7 @@ def _found(folder: Path, settings: Settings, wishes: Wishes) -> Upped | None:
     if stack is None:
         return None
     upped = Upped(stack, mended=True)
-    if settings_environment(anchored(settings)) not in (stack.state.settings, {}):
+    if given_to_stack(settings) not in (stack.state.settings, {}):
         upped.notes.append("it keeps the settings that it was started with: `mudg down` first to change them")
     if wishes.ui_port not in (None, stack.state.ports["prefect"]):
         upped.notes.append("it keeps its ports: `mudg down` first to change them")
@@ -103,7 +103,7 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
     state = State(
         id=before.id or token_hex(8),
         ports=chosen,
-        settings=settings_environment(anchored(settings)),
+        settings=given_to_stack(settings),
         workers=_gpus() if settings.compute.cluster == "cuda" else settings.compute.workers,
     )
     write_state(folder, state)
@@ -123,10 +123,12 @@ def _gpus() -> int:
 
 
 def _begin(upped: Upped, parts: tuple[Part, ...]) -> list[Part]:
-    """Starts those that do not work, all at once: they need seconds each, and not each other."""
+    """Starts those that do not work, all at once: they need seconds each, and not each other. What a dead
+    part has left goes first, but for flow runs, which need no worker to come to their end."""
     missing = [part for part in parts if not _works(upped.stack, part)]
     for part in missing:
-        end_part(upped.stack, part.name)
+        if part.ends_its_own or upped.stack.is_alive(part.name):
+            end_part(upped.stack, part.name)
         _spawn(upped, part)
     return missing
 
@@ -188,7 +190,9 @@ def _failure(stack: Stack, part: Part, clash: bool) -> OrchestrationError:
     return OrchestrationError(
         what=f"{part.title} ({part.name}) did not come up; {reason}:\n{last_lines(stack.log(part.name))}",
         where=str(stack.log(part.name)),
-        fix="`mudg down` and `mudg up` choose other ports" if clash else "see docs/stack.md, and `mudg doctor`",
+        fix="`mudg down` and `mudg up` choose other ports"
+        if clash
+        else "see docs/stack.md, and `mudg doctor`",
     )
 
 
@@ -228,7 +232,7 @@ def _deploy(stack: Stack) -> None:
     process = spawn(DEPLOY, command, environment_of(stack, DEPLOY), file.parent, log)
     if exit_code(process, DEPLOY_SECONDS) != 0:
         raise OrchestrationError(
-            what=f"the deployments could not be registered; the last lines of the log say:\n{last_lines(log)}",
+            what=f"the deployments were not registered; the last lines of the log say:\n{last_lines(log)}",
             where=str(log),
             fix="see prefect.yaml, and `mudg doctor`",
         )

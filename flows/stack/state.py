@@ -31,8 +31,8 @@ class Process(Record):
 
 
 class State(Record):
-    """`id` is what all processes of the stack carry in their environment; written before the first is started,
-    so that even one that was started a moment before `mudg up` was killed can be found."""
+    """`id` is what all processes of the stack carry in their environment. Written before the first is
+    started, so that even one that was started a moment before `mudg up` was killed can be found."""
 
     id: str
     ports: dict[str, int] = {}
@@ -72,7 +72,9 @@ def keys_of(folder: Path) -> Keys:
     """The same for as long as the folder lives: its data can be read with no others."""
     path = folder / KEYS_FILE
     if not path.exists():
-        keys = Keys(access=secrets.token_hex(10), secret=secrets.token_hex(20), internal=secrets.token_hex(20))
+        keys = Keys(
+            access=secrets.token_hex(10), secret=secrets.token_hex(20), internal=secrets.token_hex(20)
+        )
         write_private(path, keys.model_dump_json() + "\n")
     return Keys.model_validate_json(path.read_bytes())
 

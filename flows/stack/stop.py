@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+
+import httpx
 
 from flows.stack.parts import DEPLOY, PARTS
 from flows.stack.processes import end
-from flows.stack.running import Stack
+from flows.stack.running import POOL, Stack
 from flows.stack.state import STATE_FILE, locked, read_state
 
+CRASHED = {"state": {"type": "CRASHED", "message": "the stack was taken down"}, "force": True}
 DEPLOY_GRACE = 5.0
 ORDER = ("prefect-worker", DEPLOY, "dask-workers", "dask-scheduler", "prefect-server", "s3")
 DATA = ("cache", "dask", "logs", "prefect", "s3", "work", "dask.yaml", "env", "keys.json", STATE_FILE, "lock")
@@ -37,7 +41,36 @@ def take_down(folder: Path) -> Iterator[str]:
         return
     with locked(folder):
         stack = Stack(folder, read_state(folder) or state)
-        yield from (name for name in ORDER if end_part(stack, name))
+        for name in ORDER:
+            if end_part(stack, name):
+                yield name
+            if name == "prefect-worker":
+                close_runs(stack)
+
+
+def close_runs(stack: Stack) -> None:
+    """Runs that were killed before they could say so would be shown as running for ever. As far as the server
+    is there to be told."""
+    ours = {
+        "work_pools": {"name": {"any_": [POOL]}},
+        "flow_runs": _in_states("RUNNING", "PENDING", "CANCELLING"),
+    }
+    with (
+        suppress(httpx.HTTPError),
+        httpx.Client(base_url=stack.api_url, timeout=10, trust_env=False) as client,
+    ):
+        for run in client.post("/flow_runs/filter", json=ours).raise_for_status().json():
+            tasks = {
+                "flow_runs": {"id": {"any_": [run["id"]]}},
+                "task_runs": _in_states("RUNNING", "PENDING"),
+            }
+            for task in client.post("/task_runs/filter", json=tasks).raise_for_status().json():
+                client.post(f"/task_runs/{task['id']}/set_state", json=CRASHED)
+            client.post(f"/flow_runs/{run['id']}/set_state", json=CRASHED)
+
+
+def _in_states(*kinds: str) -> dict[str, object]:
+    return {"state": {"type": {"any_": kinds}}}
 
 
 def wipe(folder: Path) -> list[str]:

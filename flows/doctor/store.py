@@ -1,0 +1,22 @@
+"""Can the store be reached, does it take our credentials, and does it keep its promises?"""
+
+from __future__ import annotations
+
+from flows.doctor.finding import Case, Finding, fault, ok
+from mudg_core.errors import MudgError
+from mudg_core.storage import ArtifactStore
+
+SECONDS = 10.0
+
+
+def storage(case: Case) -> list[Finding]:
+    """As every run asks before it works, but without patience."""
+    settings = case.settings.storage.model_copy(update={"retries": 0, "timeout_seconds": SECONDS})
+    try:
+        store = ArtifactStore(settings)
+        store.check()
+    except MudgError as error:
+        where = f" ({error.where})" if error.where else ""
+        return [fault("storage", error.what + where, error.fix or "see storage.* in `mudg settings`")]
+    where = f" at {settings.endpoint_url}" if settings.endpoint_url else ""
+    return [ok("storage", f"{store.url}{where} takes files, and honours conditional puts")]
