@@ -34,7 +34,7 @@ from mudg_core.settings import Settings
 STARTS = 3
 DEPLOY_SECONDS = 300.0
 PAUSE_SECONDS = 0.2
-PATIENCE_SECONDS = 10.0  # with a part that lives: it may only be busy
+PATIENCE_SECONDS = 60.0  # with a part that lives: it may only be busy
 LOG_LINES = 15
 
 Watch = Callable[[str], AbstractContextManager[None]]

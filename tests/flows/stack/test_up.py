@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,11 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from prefect import task
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.states import Running
 
+from flows.stack.health import dask_client, workers_are_there
 from flows.stack.parts import PARTS
 from flows.stack.processes import marked
 from flows.stack.registered import GPU_LIMIT
@@ -43,6 +48,11 @@ class Up:
     @property
     def folder(self) -> Path:
         return self.cwd / ".mudg/stack"
+
+
+@task
+def nothing() -> None:
+    """What a run that was killed was at."""
 
 
 def said(*arguments: str, cwd: Path, ends: int = 0) -> dict[str, Any]:
@@ -114,8 +124,6 @@ def test_secrets_are_nowhere_but_in_their_files(up: Up) -> None:
 
 
 def test_workers_get_the_users_settings_and_the_threads_of_a_local_cluster(up: Up) -> None:
-    from flows.stack.health import dask_client
-
     names = ("MUDG_CORPUS__ROWS", "MUDG_STORAGE__URL", "OMP_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_")
     with dask_client(up.told["dask"], 30) as client:
         [found] = client.run(lambda: [os.environ.get(name) for name in names]).values()
@@ -140,17 +148,26 @@ def test_a_killed_part_is_told_and_mended(up: Up) -> None:
     assert mended["started"] == ["dask-workers"]
     same = {name: pid for name, pid in mended["processes"].items() if name != "dask-workers"}
     assert same == {name: pid for name, pid in before.items() if name != "dask-workers"}
-    assert checks(up)["dask"]["level"] == "ok"
+    stack = find_stack(up.folder)
+    assert stack is not None and workers_are_there(stack)
 
 
-def test_down_leaves_no_process_and_no_port(up: Up) -> None:
+def test_down_leaves_no_process_no_port_and_no_run(up: Up) -> None:
     state = read_state(up.folder)
+    with SyncPrefectClient(up.told["api"]) as client:  # a run whose process was killed before it could say so
+        [built] = [one for one in client.read_deployments() if one.name == "build-index"]
+        run = client.create_flow_run_from_deployment(built.id, state=Running())
+        client.create_task_run(nothing, run.id, "0", state=Running())
     assert state is not None and len(marked(state.id)) >= len(PARTS)
     told = said("down", cwd=up.cwd)
     assert set(told["ended"]) == set(PARTS) and told["ended"][0] == "prefect-worker"
     assert not marked(state.id)
     listening = {one.laddr.port for one in psutil.net_connections() if one.status == psutil.CONN_LISTEN}
     assert not listening & set(state.ports.values())
+    with closing(sqlite3.connect(up.folder / "prefect/prefect.db")) as database:
+        query = "SELECT state_type FROM {} WHERE state_type IS NOT 'SCHEDULED'"
+        left = [database.execute(query.format(table)).fetchall() for table in ("flow_run", "task_run")]
+    assert left == [[("CRASHED",)], [("CRASHED",)]]
     assert said("down", cwd=up.cwd) == {"ended": [], "wiped": []}
     assert "prefect" in said("down", "--wipe", cwd=up.cwd)["wiped"] and not up.folder.exists()
 
@@ -161,7 +178,7 @@ def test_what_a_killed_up_has_started_is_ended_by_down(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as starting:
         deadline = time.monotonic() + 300
-        while len((state := read_state(tmp_path / ".mudg/stack")) and state.processes or ()) < 2:
+        while not (state := read_state(tmp_path / ".mudg/stack")) or len(state.processes) < 2:
             assert time.monotonic() < deadline and starting.poll() is None
             time.sleep(0.02)
         starting.kill()
