@@ -78,6 +78,18 @@ def is_alive(process: Process) -> bool:
     return _find(process) is not None
 
 
+def listens(process: Process) -> bool:
+    """Whether it is this very process that has its ports: whoever else answers there is none of ours, however
+    well it answers."""
+    found = _find(process)
+    if found is None:
+        return False
+    with suppress(psutil.Error):
+        own = {one.laddr.port for one in found.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
+        return own >= set(process.ports.values())
+    return False
+
+
 def _find(process: Process) -> psutil.Process | None:
     try:
         found = psutil.Process(process.pid)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flows.stack.environment import as_script
-from flows.stack.processes import is_alive
+from flows.stack.processes import is_alive, listens
 from flows.stack.state import Keys, Process, State, keys_of, read_state, write_private, write_state
 
 FOLDER = Path(".mudg/stack")
@@ -66,6 +66,11 @@ class Stack:
     def is_alive(self, name: str) -> bool:
         process = self.process(name)
         return process is not None and is_alive(process)
+
+    def listens(self, name: str) -> bool:
+        """Whether a part has the ports under which others look for it."""
+        process = self.process(name)
+        return process is not None and listens(process)
 
     def log(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"

@@ -142,7 +142,7 @@ def _await_all(upped: Upped, parts: list[Part], wishes: Wishes, watch: Watch) ->
 def _works(stack: Stack, part: Part) -> bool:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while stack.is_alive(part.name):
-        if part.healthy(stack):
+        if stack.listens(part.name) and part.healthy(stack):
             return True
         if time.monotonic() > deadline:
             return False
@@ -179,7 +179,7 @@ def _taken(stack: Stack, part: Part) -> bool:
 def _comes_up(stack: Stack, part: Part) -> bool:
     deadline = time.monotonic() + part.seconds
     while time.monotonic() < deadline and stack.is_alive(part.name):
-        if part.healthy(stack):
+        if stack.listens(part.name) and part.healthy(stack):
             return True
         time.sleep(PAUSE_SECONDS)
     return False

@@ -44,13 +44,13 @@ def take_down(folder: Path) -> Iterator[str]:
         for name in ORDER:
             if end_part(stack, name):
                 yield name
-            if name == "prefect-worker":
+            if name == "prefect-worker" and stack.listens("prefect-server"):
                 close_runs(stack)
 
 
 def close_runs(stack: Stack) -> None:
-    """Runs that were killed before they could say so would be shown as running for ever. As far as the server
-    is there to be told."""
+    """Runs that were killed before they could say so would be shown as running for ever. To be called only if
+    the server is our own: another one may have its port by now, and runs of its own."""
     ours = {
         "work_pools": {"name": {"any_": [POOL]}},
         "flow_runs": _in_states("RUNNING", "PENDING", "CANCELLING"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -124,6 +126,26 @@ def test_a_part_whose_port_was_taken_meanwhile_gets_another(folder: Path) -> Non
         upped.stack.change(ports=upped.stack.state.ports | {"prefect": port})
         with pytest.raises(OrchestrationError, match="one of its ports is taken"):
             start._await_all(upped, start._begin(upped, (web(),)), Wishes(ui_port=port), quiet)
+
+
+def test_another_server_on_its_port_is_not_taken_for_a_part(folder: Path) -> None:
+    """A part that is slow to start lives, and somebody else answers in its place."""
+    slow = replace(
+        web(), command=lambda stack: [sys.executable, "-c", "import time; time.sleep(600)"], seconds=3
+    )
+    with locked(folder):
+        upped = start._laid_out(folder, Settings(), Wishes())
+    port = upped.stack.state.ports["prefect"]
+    with subprocess.Popen([sys.executable, "-c", SERVER.format(HANDLER), str(port)]) as stranger:
+        try:
+            while not answers(upped.stack):
+                assert stranger.poll() is None
+            begun = start._begin(upped, (slow,))
+            with pytest.raises(OrchestrationError, match="did not come up"):
+                start._await_all(upped, begun, Wishes(), quiet)
+            assert not upped.stack.listens("prefect-server") and answers(upped.stack)
+        finally:
+            stranger.kill()
 
 
 def test_what_a_killed_start_has_left_is_ended_first(folder: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from prefect import task
+from prefect import flow, task
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.states import Running
 
@@ -28,7 +28,7 @@ from flows.stack.health import dask_client, workers_are_there
 from flows.stack.parts import PARTS
 from flows.stack.processes import marked
 from flows.stack.registered import GPU_LIMIT
-from flows.stack.running import find_stack
+from flows.stack.running import POOL, find_stack
 from flows.stack.state import read_state
 from tests.support.demo_runs import MUDG, environment, mudg
 
@@ -53,6 +53,11 @@ class Up:
 @task
 def nothing() -> None:
     """What a run that was killed was at."""
+
+
+@flow
+def killed() -> None:
+    """Such a run."""
 
 
 def said(*arguments: str, cwd: Path, ends: int = 0) -> dict[str, Any]:
@@ -155,8 +160,7 @@ def test_a_killed_part_is_told_and_mended(up: Up) -> None:
 def test_down_leaves_no_process_no_port_and_no_run(up: Up) -> None:
     state = read_state(up.folder)
     with SyncPrefectClient(up.told["api"]) as client:  # a run whose process was killed before it could say so
-        [built] = [one for one in client.read_deployments() if one.name == "build-index"]
-        run = client.create_flow_run_from_deployment(built.id, state=Running())
+        run = client.create_flow_run(killed, state=Running(), work_pool_name=POOL)
         client.create_task_run(nothing, run.id, "0", state=Running())
     assert state is not None and len(marked(state.id)) >= len(PARTS)
     told = said("down", cwd=up.cwd)
