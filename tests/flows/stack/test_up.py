@@ -160,7 +160,8 @@ def test_a_killed_part_is_told_and_mended(up: Up) -> None:
 def test_down_leaves_no_process_no_port_and_no_run(up: Up) -> None:
     state = read_state(up.folder)
     with SyncPrefectClient(up.told["api"]) as client:  # a run whose process was killed before it could say so
-        run = client.create_flow_run(killed, state=Running(), work_pool_name=POOL)
+        deployment = client.create_deployment(client.create_flow(killed), "killed", work_pool_name=POOL)
+        run = client.create_flow_run_from_deployment(deployment, state=Running())
         client.create_task_run(nothing, run.id, "0", state=Running())
     assert state is not None and len(marked(state.id)) >= len(PARTS)
     told = said("down", cwd=up.cwd)
