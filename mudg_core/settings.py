@@ -56,6 +56,14 @@ class StorageSettings(Area):
     timeout_seconds: float = Field(30.0, gt=0, le=3600)
     retries: int = Field(4, ge=0, le=20)
     cache_dir: str = Field(".mudg/cache", description="verified local copies of remote files")
+    browse_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s<>]+$",
+        description="address under which browsers reach the store's files; empty: signed links",
+    )
+    link_hours: float = Field(
+        168.0, gt=0, le=168, description="that a signed link opens; a week is the most that S3 allows"
+    )
 
 
 class GcSettings(Area):

@@ -64,6 +64,10 @@ class Objects(Protocol):
     def local_path(self, path: str) -> Path | None:
         """Where the object lies on this machine's disk, if it does at all."""
 
+    def link(self, path: str, seconds: int) -> str:
+        """An address that opens the object in a browser, for so long at least where links expire. It may be
+        signed, so it is for people's eyes and for no log or manifest."""
+
 
 def open_objects(settings: StorageSettings) -> Objects:
     """The store that a URL names. boto3 is imported only where S3 is asked for: it is slow to load."""

@@ -38,6 +38,9 @@ class LocalObjects:
     def local_path(self, path: str) -> Path:
         return self.root / path
 
+    def link(self, path: str, seconds: int) -> str:
+        return self.local_path(path).as_uri()
+
     def put_new(self, path: str, data: bytes) -> str:
         with disk_errors(self.root / path), self._temporary() as temporary:
             _write(temporary, data)

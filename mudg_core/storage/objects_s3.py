@@ -13,7 +13,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, TypeVar
 
 import boto3  # type: ignore[import-untyped, unused-ignore]
@@ -27,6 +27,15 @@ from mudg_core.storage.s3_errors import not_implemented, s3_errors, worth_repeat
 
 PART_BYTES = 64 * BLOCK
 PAUSE_SECONDS = 0.1
+
+# What browsers show rather than save. Other files have no type; mimetypes would ask the machine, and differ.
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".json": "application/json",
+    ".md": "text/markdown; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
 
 Client: TypeAlias = Any  # boto3 makes its clients at run time and has no types
 T = TypeVar("T")
@@ -50,6 +59,13 @@ class S3Objects:
 
     def local_path(self, path: str) -> Path | None:
         return None
+
+    def link(self, path: str, seconds: int) -> str:
+        """The type is said in the link too: objects of earlier releases were stored without one."""
+        kind = TYPES.get(PurePosixPath(path).suffix)
+        asked = self._object(path) | ({"ResponseContentType": kind} if kind else {})
+        with s3_errors(self._where(path)):
+            return str(self.client.generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds))
 
     def put_new(self, path: str, data: bytes) -> str:
         return self._put(path, data, IfNoneMatch="*")
@@ -75,7 +91,8 @@ class S3Objects:
     def upload(self, path: str, local_file: Path, sha256: str) -> None:
         """In parts if large; parts of a failed upload are aborted by the transfer manager."""
         with s3_errors(self._where(path)), self._transfers() as transfers:
-            extra = {"ChecksumAlgorithm": "SHA256"}
+            kind = TYPES.get(PurePosixPath(path).suffix)
+            extra = {"ChecksumAlgorithm": "SHA256"} | ({"ContentType": kind} if kind else {})
             transfers.upload(str(local_file), self.bucket, self._key(path), extra).result()
         if not self._stored_right(path, local_file, sha256):
             self.delete(path)
@@ -208,6 +225,7 @@ def make_client(settings: StorageSettings) -> Client:
         read_timeout=settings.timeout_seconds,
         retries={"mode": "standard", "total_max_attempts": settings.retries + 1},
         max_pool_connections=16,
+        signature_version="s3v4",  # links would be signed the old way, which new servers refuse
         s3={"addressing_style": "path" if settings.endpoint_url else "auto"},
     )
     with s3_errors(settings.url):

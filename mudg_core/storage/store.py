@@ -261,6 +261,14 @@ class ArtifactStore:
         """The manifests that led to an artifact and its own: parents first, each once."""
         return browse.lineage(self, ref)
 
+    def link(self, ref: ArtifactRef, name: str) -> str:
+        """What a browser opens one of its files by (`storage.browse_url`). Without that, a link to S3 is signed:
+        whoever has it can read the file until it expires, so show it and write it down nowhere."""
+        path = self.manifest(ref).path(name)
+        if self.settings.browse_url:
+            return layout.uri(self.settings.browse_url, path)
+        return self.objects.link(path, round(3600 * self.settings.link_hours))
+
     def uri(self, ref: ArtifactRef, name: str | None = None) -> str:
         """Where an artifact's manifest, or one of its files, lies."""
         if name is None:
