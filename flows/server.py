@@ -13,11 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import prefect
+from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from mudg_core.errors import OrchestrationError
@@ -25,6 +27,7 @@ from mudg_core.processes import dying_with
 
 START_SECONDS = 120.0
 STOP_SECONDS = 3.0
+SETTLE_SECONDS = 10.0
 
 
 @contextmanager
@@ -43,7 +46,9 @@ def prefect_api(home: Path) -> Iterator[str]:
         _wait_until_healthy(process, url, home)
         os.environ["PREFECT_API_URL"] = url  # Dask workers are processes of their own and inherit it
         with temporary_settings({PREFECT_API_URL: url}):
+            started = datetime.now(UTC)
             yield url
+            _settle(url, started)
     finally:
         os.environ.pop("PREFECT_API_URL", None)
         _stop(process)
@@ -92,6 +97,22 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], url: str, home: Path) 
         where=str(home / "server.log"),
         fix="read that log, or set PREFECT_API_URL to a server of your own",
     )
+
+
+def _settle(url: str, since: datetime) -> None:
+    """Prefect tells its server of tasks by events, which it records in its own time. A server that ends
+    before keeps tasks that seem to run for good, and whoever looks for those that hang finds them."""
+    EventsWorker.drain_all(timeout=SETTLE_SECONDS)
+    deadline = time.monotonic() + SETTLE_SECONDS
+    unfinished = {
+        "flow_runs": {"start_time": {"after_": since.isoformat()}},
+        "task_runs": {"state": {"type": {"any_": ["PENDING", "RUNNING"]}}},
+    }
+    with httpx.Client(timeout=2.0, trust_env=False) as client, suppress(httpx.HTTPError):
+        while time.monotonic() < deadline:
+            if client.post(f"{url}/task_runs/count", json=unfinished).json() == 0:
+                return
+            time.sleep(0.1)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
