@@ -60,7 +60,8 @@ def find_neighbors(work: Work, *, samples: ArtifactRef, embedding: ArtifactRef, 
     training, queries = found.counts.training, found.vectors
     exact = np.r_[: int(training * texts), training : len(queries)]
     asked = queries if len(exact) == len(queries) else queries[exact]
-    near = nearest(asked, shard.images, shard.rows, KEEP, device=work.settings.compute.device)
+    where, told = work.settings.compute.device, work.progress
+    near = nearest(asked, shard.images, shard.rows, KEEP, device=where, progress=told)
     rows, cosines = _nothing(len(queries))
     rows[exact], cosines[exact] = near.rows, near.cosines
     total, usable = image_sum(shard)
@@ -245,6 +246,7 @@ def _load(training: Callable[[], TrainingPairs], part: slice) -> PairShard:
 def _checkpoint(work: Work, state: Clustering) -> None:
     history: Any = kmeans.as_facts(state.history)
     work.checkpoints.save(len(state.history), {"centroids": state.centroids}, {"history": history})
+    work.progress(len(state.history) / work.settings.index.iterations)
 
 
 def _resume(work: Work) -> Clustering | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from mudg_core.corpus.demo.shard import write_demo_shard
+from mudg_core.corpus.demo.shard import demo_samples
 from mudg_core.corpus.demo.world import DemoWorld
 from mudg_core.corpus.opened import TABLE, TAR
+from mudg_core.corpus.shards import write_shard
 from mudg_core.corpus.sources import links
 from mudg_core.corpus.sources import shard as registered
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.storage import ArtifactRef, Facts
+from tasks.bar import counted
 from tasks.policy import Work, stage
 
 
@@ -17,7 +19,8 @@ def draw_shard(work: Work, *, first_row: int, rows: int) -> Facts:
     """A shard of the demo world, as img2dataset would have written it."""
     corpus = work.settings.corpus
     world = DemoWorld(seed=corpus.seed, size=corpus.image_size)
-    written = write_demo_shard(world, first_row, rows, work.scratch / TAR, work.scratch / TABLE)
+    samples = counted(demo_samples(world, first_row, rows), rows, work.progress)
+    written = write_shard(samples, work.scratch / TAR, work.scratch / TABLE)
     return Facts({"rows": rows, "images": written, "first_row": first_row})
 
 

@@ -8,6 +8,7 @@ from mudg_core.corpus.decode import Limits
 from mudg_core.corpus.opened import RegisteredShard, open_shard
 from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.storage import ArtifactRef, Facts
+from tasks.bar import counted
 from tasks.policy import Work, stage
 
 
@@ -32,7 +33,8 @@ def embed(work: Work, *, shard: ArtifactRef) -> Facts:
             limits = Limits(max_bytes=corpus.max_image_bytes, max_pixels=corpus.max_pixels)
             threads = work.settings.compute.decoders(len(os.sched_getaffinity(0)))
             reading = Reading(threads, limits, corpus.opt_out == "keep")
-            samples, rows = opened.samples(folder), opened.rows
+            rows = opened.rows
+            samples = counted(opened.samples(folder), rows, work.progress)
             size = work.settings.encode.batch_size
             done = embed_shard(
                 samples, clip, opened.first_row, work.scratch, rows=rows, batch_size=size, reading=reading

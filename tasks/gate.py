@@ -15,6 +15,7 @@ from mudg_core.encode.shard import gather_images
 from mudg_core.evaluate.gate import VERDICT, judge, unjudged
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
+from tasks.bar import counted
 from tasks.coarse import Refs, open_shards
 from tasks.fetch import FETCH, fill_plan
 from tasks.policy import Work, stage
@@ -60,9 +61,8 @@ def gate(work: Work, *, model: ArtifactRef, queries: ArtifactRef, held_out: Arti
         pixels, labels = read_training_set(work.store.folder(held_out), clip)
         prompts = read_queries(work.store.folder(queries)).target.prompts()
         weights = (settings.train.temperature, settings.evaluate.batch_size)
-        found = logits_between(
-            clip, work.store.folder(model), prompts, pixels, settings.gate.alphas, *weights
-        )
+        alphas = counted(settings.gate.alphas, len(settings.gate.alphas), work.progress)
+        found = logits_between(clip, work.store.folder(model), prompts, pixels, alphas, *weights)
         verdict = judge(found, labels, settings.gate.margin)
     else:
         verdict = unjudged(0, "No labelled image was left beside the training set.")

@@ -9,24 +9,25 @@ without troubling a worker, so a lost Prefect database costs nothing and a run w
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dask import annotate  # type: ignore[attr-defined]
-from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
-from prefect.futures import PrefectFuture
 from prefect.states import Completed
 
 from mudg_core.encode.weights import weights_digest
-from mudg_core.errors import MudgError, OrchestrationError
+from mudg_core.errors import MudgError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
+from tasks.bar import Progress, progress_bar, silent
+from tasks.code import CODE, check_code
+from tasks.pending import Batch, Future, Pending
 from tasks.run import Run
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 Inputs = Mapping[str, Any]
-Future = PrefectFuture[list[dict[str, str]]]
+
+# Inputs that tell artifacts of one stage apart for people, and the words before them.
+TOLD = {"variant": "", "seed": "seed ", "first_row": "from row "}
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Work:
     scratch: Path
     checkpoints: Checkpoints
     encoders: dict[str, Clip] = field(default_factory=dict)
+    progress: Progress = silent  # to be told the share of the work that is done, as often as one likes
 
     def clip(self, name: str) -> Clip:
         """A model, on the device that the settings name. Torch is loaded here and not with the stages,
@@ -60,32 +64,6 @@ class Work:
         if name not in self.encoders:
             self.encoders[name] = self.clip(name)
         return self.encoders[name]
-
-
-@dataclass(frozen=True)
-class Pending:
-    """Artifacts of one stage, batch by batch: either there already, or being made."""
-
-    run: Run
-    stage: str
-    artifacts: int
-    cached: int
-    per_task: int
-    batches: list[list[ArtifactRef] | Future]
-
-    def results(self) -> list[ArtifactRef]:
-        refs: list[ArtifactRef] = []
-        with self.run.watch(self.stage, self.artifacts, self.cached) as done:
-            for batch in self.batches:
-                refs += batch if isinstance(batch, list) else self._made(batch)
-                done(len(refs))
-                self.run.use(refs[-self.per_task :])
-        return refs
-
-    def _made(self, future: Future) -> list[ArtifactRef]:
-        seconds = self.run.settings.compute.task_timeout_seconds * self.per_task
-        refs = _result(future, self.stage, seconds)
-        return [ArtifactRef.model_validate(ref) for ref in refs]
 
 
 @dataclass(frozen=True)
@@ -113,7 +91,11 @@ class Stage:
         found = [run.store.find(recipe) for recipe in recipes]
         run.use(ref for ref in found if ref is not None)
         parts = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
-        batches = [self._begin(run, recipes[part], found[part]) for part in parts]
+        batches = []
+        for number, part in enumerate(parts, 1):
+            count = f"{number} of {len(parts)}" if len(parts) > 1 else ""
+            name = self.run_name(run.part, recipes[part], count)
+            batches.append(Batch(name, self._begin(run, name, recipes[part], found[part])))
         cached = sum(ref is not None for ref in found)
         return Pending(run, self.name, len(found), cached, per_task, batches)
 
@@ -136,23 +118,36 @@ class Stage:
         return self.function(work, **parents, **values)
 
     def _begin(
-        self, run: Run, recipes: list[Recipe], found: list[ArtifactRef | None]
+        self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None]
     ) -> list[ArtifactRef] | Future:
         known = [ref for ref in found if ref is not None]
         if len(known) == len(recipes):
-            self._named(recall, recipes)([str(ref) for ref in known])
+            self._named(recall, name, ())([str(ref) for ref in known])
             return known
         where = f"{self.function.__module__}:{self.function.__name__}"
         with self._placement(run.settings):
-            return self._named(execute, recipes).submit(where, run.settings, recipes)
+            return self._named(execute, name, self.tags(run)).submit(
+                where, run.settings, recipes, run.part, CODE
+            )
 
-    def _named(self, chosen: Task[P, R], recipes: list[Recipe]) -> Task[P, R]:
-        """As people see it in Prefect's UI."""
-        return chosen.with_options(
-            name=self.name,
-            task_run_name=f"{self.name} {recipes[0].key[:8]}",
-            tags=["gpu"] if self.gpu else [],
-        )
+    def _named(self, chosen: Task[P, R], name: str, tags: Iterable[str]) -> Task[P, R]:
+        """As people see it in Prefect's UI, which fills in braces."""
+        said = name.replace("{", "{{").replace("}", "}}")
+        return chosen.with_options(name=self.name, task_run_name=said, tags=tags)
+
+    def run_name(self, part: str, recipes: Sequence[Recipe], count: str) -> str:
+        """`model animals, seed 0 3fa9c2d1`: the stage, what it is of as far as a word says that, and the
+        beginning of its key."""
+        inputs: Any = recipes[0].settings["inputs"]
+        own = [f"{words}{inputs[name]}" for name, words in TOLD.items() if name in inputs]
+        what = ", ".join(item for item in (part, *(own if len(recipes) == 1 else ()), count) if item)
+        return f"{self.name} {what} {recipes[0].key[:8]}" if what else f"{self.name} {recipes[0].key[:8]}"
+
+    def tags(self, run: Run) -> list[str]:
+        """Prefect can limit how many tasks of a tag run at a time, which we do for `gpu`: other tags have a
+        colon, so that no target's name is taken for that. A task that computes nothing has none, as it would
+        wait for others that do."""
+        return [*(["gpu"] if self.gpu else []), *([f"target:{run.target}"] if run.target else [])]
 
     def _placement(self, settings: Settings) -> AbstractContextManager[Any]:
         if self.gpu and settings.compute.device.startswith("cuda"):
@@ -173,30 +168,6 @@ def stage(
     Raise `algorithm` whenever the code behind a stage changes what it makes.
     """
     return lambda function: Stage(name, algorithm, settings, weights, gpu, function)
-
-
-def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
-    """Waits here and not in the task: Prefect cannot interrupt a task in a Dask worker's thread.
-
-    Always by `.result()`: a bare `.wait()` hides that a worker was killed.
-    """
-    try:
-        return future.result(timeout=seconds)
-    except (NoWorkerError, NoValidWorkerError) as error:
-        raise OrchestrationError(
-            what=f"there is no worker that could run stage {name}",
-            fix="see that workers start (and have the GPU resource), or set compute.dask_address",
-        ) from error
-    except KilledWorker as error:
-        raise OrchestrationError(
-            what=f"stage {name} took down {error.allowed_failures + 1} workers, one after the other",
-            fix="most often memory was short: raise compute.memory_limit, or make batches smaller",
-        ) from error
-    except TimeoutError as error:
-        raise OrchestrationError(
-            what=f"stage {name} was not done after {seconds:.0f} s",
-            fix="see that a worker is free (and has the GPU resource), or raise compute.task_timeout_seconds",
-        ) from error
 
 
 async def _can_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
@@ -221,19 +192,30 @@ async def _can_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> 
     retry_condition_fn=_can_help,
     log_prints=False,
 )
-def execute(where: str, settings: Settings, recipes: list[Recipe]) -> list[dict[str, str]]:
-    """Builds (or adopts) the artifacts of a batch of recipes: the only Prefect task that computes."""
+def execute(
+    where: str, settings: Settings, recipes: list[Recipe], part: str = "", code: str = CODE
+) -> list[dict[str, str]]:
+    """Builds (or adopts) the artifacts of a batch of recipes: the only Prefect task that computes. `part` and
+    `code` are the flow's: which part of it this is, and the version that it runs."""
+    check_code(code)
     chosen: Stage = pkgutil.resolve_name(where)
     store = ArtifactStore(settings.storage)
     encoders: dict[str, Clip] = {}
 
-    def build(recipe: Recipe) -> ArtifactRef:
-        checkpoints = store.checkpoints(recipe)
-        return store.build(
-            recipe, lambda scratch: chosen.make(recipe, Work(store, settings, scratch, checkpoints, encoders))
-        )
+    def build(number: int, recipe: Recipe) -> ArtifactRef:
+        def progress(share: float) -> None:
+            bar((number + share) / len(recipes))
 
-    return [build(recipe).model_dump() for recipe in recipes]
+        def make(scratch: Path) -> Facts:
+            work = Work(store, settings, scratch, store.checkpoints(recipe), encoders, progress)
+            return chosen.make(recipe, work)
+
+        progress(0.0)
+        return store.build(recipe, make)
+
+    name = f"{chosen.name} {part}".strip()
+    with progress_bar(name, f"{name}: {recipes[0]}") as bar:
+        return [build(*numbered).model_dump() for numbered in enumerate(recipes)]
 
 
 @task(cache_policy=NO_CACHE, persist_result=False, log_prints=False)

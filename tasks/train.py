@@ -54,7 +54,8 @@ def train(
     settings, asked = work.settings.train, read_queries(work.store.folder(queries))
     clip = work.clip(settings.model)
     pixels, labels = read_training_set(work.store.folder(dataset), clip, without or ())
-    with Watch(work.scratch / "tensorboard", settings.iterations, _log()) as watch, stopping() as stop:
+    folder, steps = work.scratch / "tensorboard", settings.iterations
+    with Watch(folder, steps, _log(), progress=work.progress) as watch, stopping() as stop:
         tuned = finetune(
             clip,
             pixels,

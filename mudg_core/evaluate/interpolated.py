@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ def logits_between(
     model: Path,
     prompts: Sequence[str],
     pixels: Pixels,
-    alphas: Sequence[float],
+    alphas: Iterable[float],
     temperature: float,
     batch_size: int,
 ) -> dict[float, Float32]:

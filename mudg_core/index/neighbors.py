@@ -7,6 +7,7 @@ searched in any order and on any worker: their neighbours merge into the same bi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,7 @@ def nearest(
     *,
     device: str = "cpu",
     block_bytes: int = BLOCK_BYTES,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Neighbors:
     """The `keep` nearest images of each text among one shard of images, numbered by `rows`.
 
@@ -73,6 +75,7 @@ def nearest(
     with side_by_side(device) as each:
         scorer = Scorer(texts.shape[1], tiles, device, each)
         for place in range(0, len(images), tiles * TILE):
+            progress(place / len(images))
             block = slice(place, place + tiles * TILE)
             scorer.load(images[block] if order is None else images[order[block]])
             for text in range(0, len(texts), TILE):

@@ -262,7 +262,7 @@ class ArtifactStore:
         return browse.lineage(self, ref)
 
     def link(self, ref: ArtifactRef, name: str) -> str:
-        """What a browser opens one of its files by (`storage.browse_url`). Without that, a link to S3 is signed:
+        """What a browser opens a file of it by (`storage.browse_url`). Without that, a link to S3 is signed:
         whoever has it can read the file until it expires, so show it and write it down nowhere."""
         path = self.manifest(ref).path(name)
         if self.settings.browse_url:

@@ -26,8 +26,9 @@ class Watch:
         steps: int,
         log: Any = None,
         clock: Callable[[], float] = time.monotonic,
+        progress: Callable[[float], None] = lambda share: None,
     ) -> None:
-        self.folder, self.steps, self.clock = folder, steps, clock
+        self.folder, self.steps, self.clock, self.progress = folder, steps, clock, progress
         self.log = log or logging.getLogger(__name__)
         self.said = -LINE_SECONDS + clock()
 
@@ -50,6 +51,7 @@ class Watch:
 
     def __call__(self, step: int, loss: float, rate: float | None) -> None:
         """`rate`: images a second; none of a step of an earlier run, which is told again."""
+        self.progress(step / self.steps)
         self.writer.add_scalar("loss", loss, step)
         if rate is None:
             return

@@ -6,22 +6,28 @@ import ast
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import uuid4
 
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.schemas.objects import State
 from prefect.states import exception_to_failed_state
+from prefect_dask.task_runners import PrefectDaskFuture
 
 import tasks.coarse
+import tasks.train
 from mudg_core.errors import CredentialsError, DataError, OrchestrationError, StorageError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from tasks.policy import Pending, Stage, Work, execute, stage
+from tasks.pending import Batch, Pending
+from tasks.policy import Stage, Work, execute, stage
 from tasks.run import Run
 
 ROOT = Path(__file__).parents[2]
 PARENT = ArtifactRef(stage="embedding-shard", key="a" * 64, digest="b" * 64)
+PLAIN = Recipe(stage="model", algorithm=1, settings={"inputs": {}})
 calls: list[int] = []
 
 
@@ -150,7 +156,7 @@ def test_f05_nobody_waits_without_taking_the_result() -> None:
     for path in (*ROOT.glob("flows/**/*.py"), *ROOT.glob("tasks/**/*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and node.attr == "wait":
-                assert path.name == "server.py", f"{path}:{node.lineno} waits for a future"
+                assert path.name in ("server.py", "bar.py"), f"{path}:{node.lineno} waits for a future"
 
 
 class Lost:
@@ -173,10 +179,54 @@ class Lost:
     ],
 )
 def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, settings: Settings) -> None:
-    pending = Pending(Run(settings), "doubled", 1, 0, 1, [Lost(error)])  # type: ignore[list-item]
+    batch = Batch("doubled 3fa9c2d1", Lost(error))  # type: ignore[arg-type]
+    pending = Pending(Run(settings), "doubled", 1, 0, 1, [batch])
     with pytest.raises(OrchestrationError) as raised:
         pending.results()
     assert says in raised.value.fix and "doubled" in raised.value.what
+
+
+def test_f11_no_worker_has_the_gpu_resource(settings: Settings) -> None:
+    """Dask would wait for one for good."""
+    run = Run(settings.replace({"compute": {"task_timeout_seconds": 0.2}}))
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        future = PrefectDaskFuture(uuid4(), client.submit(abs, -1, resources={"GPU": 1}))
+        pending = Pending(run, "model", 1, 0, 1, [Batch("model animals, seed 0 3fa9c2d1", future)])
+        with pytest.raises(OrchestrationError, match="model animals, seed 0") as raised:
+            pending.results()
+    assert "GPU resource" in raised.value.fix
+
+
+def test_f15_a_worker_does_not_work_for_a_flow_of_another_version(settings: Settings) -> None:
+    calls.clear()
+    recipe = double.recipe(settings, {"number": 1})
+    with pytest.raises(OrchestrationError, match=r"99\.0"):
+        execute.fn(f"{__name__}:double", settings, [recipe], "", "99.0")
+    assert calls == []
+
+
+def test_runs_are_named_after_what_they_are_of(settings: Settings) -> None:
+    trained = [tasks.train.train.recipe(settings, {"seed": seed, "dataset": PARENT}) for seed in (0, 1)]
+    name = tasks.train.train.run_name
+    assert name("animals", trained[:1], "") == f"model animals, seed 0 {trained[0].key[:8]}"
+    assert name("animals", trained[1:], "2 of 2") == f"model animals, seed 1, 2 of 2 {trained[1].key[:8]}"
+    assert name("", trained, "1 of 4") == f"model 1 of 4 {trained[0].key[:8]}"
+    assert name("", [PLAIN], "") == f"model {PLAIN.key[:8]}"
+
+
+def test_no_name_of_a_target_is_taken_for_the_tag_that_limits_gpus(settings: Settings) -> None:
+    assert tasks.train.train.tags(Run(settings, target="gpu")) == ["gpu", "target:gpu"]
+    assert tasks.coarse.assign_cells.tags(Run(settings)) == []
+
+
+def test_where_things_lie_and_who_computes_decides_no_key(settings: Settings) -> None:
+    """Links to the store are a setting of `storage`."""
+    stages = [value for name in _task_modules() for value in vars(name).values() if isinstance(value, Stage)]
+    named = {path.split(".")[0] for found in stages for path in (*found.settings, *found.weights)}
+    assert not named & {"storage", "gc", "compute"}
 
 
 def test_recipes_survive_the_trip_to_a_worker(settings: Settings) -> None:

@@ -1,0 +1,36 @@
+"""Which code this process runs. Content keys hold for one version of it: a worker with another would store
+what it makes under the keys of the flow's version."""
+
+from __future__ import annotations
+
+import platform
+
+from mudg_core.errors import OrchestrationError
+from mudg_core.storage.circumstances import circumstances
+
+
+def code_version() -> str:
+    """The release, and of a source checkout its commit."""
+    made_by = circumstances("", 0.0)
+    return f"{made_by.mudg_version} {made_by.code_version[:12]}".strip()
+
+
+CODE = code_version()  # of what this process has loaded, whatever is checked out later
+
+
+def check_code(flow: str, here: str = CODE) -> None:
+    """Refuses to work for a flow of another version. Where one side was installed without a checkout, only
+    releases can be compared."""
+    releases, commits = zip(_parts(flow), _parts(here), strict=True)
+    if len(set(releases)) == 1 and len(set(commits) - {""}) < 2:
+        return
+    raise OrchestrationError(
+        what=f"this worker runs mudg {here}, and the flow runs {flow}",
+        where=f"worker on {platform.node()}",
+        fix="install the same version in both places, and start the workers again",
+    )
+
+
+def _parts(version: str) -> tuple[str, str]:
+    release, _, commit = version.partition(" ")
+    return release, commit

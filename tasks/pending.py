@@ -1,0 +1,86 @@
+"""A stage under way: its tasks were handed to the cluster, and their results are waited for here."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+from prefect.futures import PrefectFuture
+
+from mudg_core.errors import OrchestrationError
+from mudg_core.storage import ArtifactRef
+from tasks.bar import Progress, progress_bar, silent
+from tasks.run import Run
+
+Future = PrefectFuture[list[dict[str, str]]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one task makes, under the name that people see: references that are there, or will be."""
+
+    name: str
+    made: list[ArtifactRef] | Future
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Artifacts of one stage, batch by batch: either there already, or being made."""
+
+    run: Run
+    stage: str
+    artifacts: int
+    cached: int
+    per_task: int
+    batches: list[Batch]
+
+    def results(self) -> list[ArtifactRef]:
+        refs: list[ArtifactRef] = []
+        with self.run.watch(self.stage, self.artifacts, self.cached) as done, self._bar() as progress:
+            for batch in self.batches:
+                refs += self._made(batch)
+                done(len(refs))
+                progress(len(refs) / self.artifacts)
+                self.run.use(refs[-self.per_task :])
+        return refs
+
+    def _made(self, batch: Batch) -> list[ArtifactRef]:
+        if isinstance(batch.made, list):
+            return batch.made
+        seconds = self.run.settings.compute.task_timeout_seconds * self.per_task
+        refs = _result(batch.made, batch.name, seconds)
+        return [ArtifactRef.model_validate(ref) for ref in refs]
+
+    def _bar(self) -> AbstractContextManager[Progress]:
+        """Over all tasks of the stage. A task shows its own, so one alone needs no other."""
+        if sum(not isinstance(batch.made, list) for batch in self.batches) < 2:
+            return nullcontext(silent)
+        name = f"{self.stage} {self.run.part}".strip()
+        return progress_bar(
+            name, f"{name}: {self.artifacts:,} artifacts, {self.cached:,} of them there before"
+        )
+
+
+def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
+    """Waits here and not in the task: Prefect cannot interrupt a task in a Dask worker's thread.
+
+    Always by `.result()`: a bare `.wait()` hides that a worker was killed.
+    """
+    try:
+        return future.result(timeout=seconds)
+    except (NoWorkerError, NoValidWorkerError) as error:
+        raise OrchestrationError(
+            what=f"there is no worker that could run {name}",
+            fix="see that workers start (and have the GPU resource), or set compute.dask_address",
+        ) from error
+    except KilledWorker as error:
+        raise OrchestrationError(
+            what=f"{name} took down {error.allowed_failures + 1} workers, one after the other",
+            fix="most often memory was short: raise compute.memory_limit, or make batches smaller",
+        ) from error
+    except TimeoutError as error:
+        raise OrchestrationError(
+            what=f"{name} was not done after {seconds:.0f} s",
+            fix="see that a worker is free (and has the GPU resource), or raise compute.task_timeout_seconds",
+        ) from error
