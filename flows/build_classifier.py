@@ -9,6 +9,7 @@ from typing import Any
 from prefect import flow
 
 from flows.session import dask_runner
+from flows.summary import classifier_shown
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
 from mudg_core.index.opened import check_model
@@ -25,9 +26,10 @@ from tasks.gate import gate, hold_out
 from tasks.handover import hand_over
 from tasks.index import measure_recall
 from tasks.map import place_images
-from tasks.policy import Pending
+from tasks.pending import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
+from tasks.shown import show
 from tasks.target import augment, collect_evaluation
 from tasks.train import evaluate, score_zero_shot, train
 
@@ -101,13 +103,14 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     """target → queries → candidates → labels → picks → dataset → model → verdict, scores → report"""
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     settings = settings.replace({"evaluate": {"source": target.evaluation}})
-    run = Run(settings, part=target.name)
+    run = Run(settings, part=target.name, target=target.name)
     version = current_version(run.store)
     check_model(run.store, version, weights_digest(settings.encode.model))
     evaluation = collect(run, target) if target.evaluation else None
     started = start(run, target, version, evaluation)
     held_out = start_holding_out(run, target, version, started.data) if settings.gate.enabled else None
-    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, f"{target.name}, nearest neighbours")
+    other = f"{target.name}, nearest neighbours"
+    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, other, target.name)
     plain = start(baseline, target, version, evaluation) if evaluation else None
     tested = {"queries": started.data.queries, "evaluation": evaluation}
     untrained = score_zero_shot.start(run, [tested]) if evaluation else None
@@ -118,7 +121,9 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     warnings = check_classes(run, **checked(version, mudg.data))
     classifier = give(run, target, version, mudg, scores, warnings)
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
-    return ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records)
+    built = ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records)
+    show(lambda: classifier_shown(run.store, settings, built))
+    return built
 
 
 def collect(run: Run, target: Target) -> ArtifactRef:

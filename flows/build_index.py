@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from prefect import flow
 
 from flows.session import dask_runner
+from flows.summary import index_shown
 from mudg_core.corpus.sources import registry
 from mudg_core.errors import DataError, InputError, MissingArtifactError
 from mudg_core.index.recall import Point
@@ -29,6 +31,7 @@ from tasks.corpus import download_shard, draw_shard
 from tasks.embed import embed, screen
 from tasks.forget import forgotten_rows
 from tasks.run import Run, StageRecord
+from tasks.shown import show
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class IndexBuild:
 
 @flow(
     name="build-index",
+    flow_run_name=lambda: f"build-index {datetime.now(UTC):%Y-%m-%d %H:%M}",
     description="Embeds new corpus shards, populates the index, measures its recall and promotes it.",
     task_runner=dask_runner(),
     persist_result=False,
@@ -60,7 +64,9 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
     if not note:
         check(run, index, Point.from_json(run.store.manifest(recall).facts["configured"]))  # type: ignore[arg-type]
         promote(run.store, index)
-    return IndexBuild(load_version(run.store, index), recall, run.records, note)
+    built = IndexBuild(load_version(run.store, index), recall, run.records, note)
+    show(lambda: index_shown(run.store, settings, built))
+    return built
 
 
 def other_version(run: Run, like: IndexVersion) -> IndexVersion:

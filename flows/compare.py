@@ -7,26 +7,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from prefect import flow
+from prefect.context import FlowRunContext
 
 from flows.build_classifier import Started, build_dataset, collect, start, start_holding_out
 from flows.build_index import other_version
 from flows.compare_rows import METHOD, SHOTS, Row, chosen_rows
 from flows.session import dask_runner
 from flows.study_prompts import check_evaluation
+from flows.summary import comparison_shown
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
 from mudg_core.index.opened import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
-from mudg_core.storage import ArtifactRef
+from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.target.descriptors import speaks_of
 from mudg_core.target.methods import wording
 from mudg_core.target.spec import Target
 from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
 from tasks.run import Run, StageRecord
+from tasks.shown import show
 from tasks.target import augment
 from tasks.train import evaluate, score_zero_shot, train
 
+NAMED = 5  # targets in the name of a run
 UNDER_WAY = 3  # rows in training at a time for each worker: enough to keep it busy, and no queue of hours
 
 
@@ -48,8 +52,18 @@ class Scored:
     way: str
 
 
+def _run_name() -> str:
+    """The first targets of those that are compared."""
+    context = FlowRunContext.get()
+    asked = context.parameters if context and context.parameters else {}
+    targets = [Target.model_validate(one) for one in asked.get("targets", ())]
+    more = f" and {len(targets) - NAMED} more" if len(targets) > NAMED else ""
+    return f"compare {', '.join(target.name for target in targets[:NAMED])}{more}"
+
+
 @flow(
     name="compare",
+    flow_run_name=_run_name,
     description="Builds classifiers for targets in all ways of the comparison, and tabulates them.",
     task_runner=dask_runner(),
     persist_result=False,
@@ -66,7 +80,9 @@ def compare(
         made.append(Contest(settings, target, records, iterations).run(chosen))
     title = f"mudg compare: {', '.join(target.name for target in targets)}"
     page = draw_comparison(Run(settings, records), title=title, comparisons=made)
-    return ComparisonBuild(made, page, records)
+    built = ComparisonBuild(made, page, records)
+    show(lambda: comparison_shown(ArtifactStore(settings.storage), settings, built))
+    return built
 
 
 @dataclass
@@ -81,7 +97,8 @@ class Contest:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.base = Run(self.settings_of(Row(METHOD, "", "")), self.records, self.target.name)
+        name = self.target.name
+        self.base = Run(self.settings_of(Row(METHOD, "", "")), self.records, name, name)
         self.version = current_version(self.base.store)
         check_model(self.base.store, self.version, weights_digest(self.base.settings.encode.model))
         self.evaluation = collect(self.base, self.target)
@@ -185,7 +202,7 @@ class Contest:
         settings = self.settings_of(row)
         if seed:
             settings = settings.replace({"augment": {"seed": settings.augment.seed + seed}})
-        return Run(settings, self.records, f"{self.target.name}, {row.name}")
+        return Run(settings, self.records, f"{self.target.name}, {row.name}", self.target.name)
 
     def settings_of(self, row: Row) -> Settings:
         """The run's, then the target's, then the row's own; a row's profile stands in for the target's."""

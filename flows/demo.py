@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect import flow
@@ -11,11 +12,13 @@ from prefect import flow
 from flows.build_classifier import ClassifierBuild, build_classifier, report
 from flows.build_index import build_index
 from flows.session import call, dask_runner
+from flows.summary import demo_shown
 from mudg_core.corpus.demo.targets import TARGETS, DemoTarget
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.spec import Target
 from tasks.run import Run, StageRecord
+from tasks.shown import show
 
 DEMO_SETTINGS = Path(__file__).with_name("demo.yaml")
 FULL_SEEDS = (0, 1, 2)
@@ -30,6 +33,7 @@ class DemoBuild:
 
 @flow(
     name="demo",
+    flow_run_name=lambda: f"demo {datetime.now(UTC):%Y-%m-%d %H:%M}",
     description="Builds the demo index, and a classifier for one demo target or for all of them.",
     task_runner=dask_runner(),
     persist_result=False,
@@ -39,11 +43,15 @@ def demo(settings: Settings, full: bool) -> DemoBuild:
     index = call(build_index, settings)
     builds = [call(build_classifier, settings, target) for target in demo_targets(full)]
     records = [*index.records, *(record for build in builds for record in build.records)]
-    if not full:
-        return DemoBuild(builds, builds[0].report, records)
     run = Run(settings, records)
-    made = [(build.target, build.mudg, build.scores, build.warnings) for build in builds]
-    return DemoBuild(builds, report(run, "mudg demo, all targets", index.version, made), run.records)
+    if full:
+        made = [(build.target, build.mudg, build.scores, build.warnings) for build in builds]
+        page = report(run, "mudg demo, all targets", index.version, made)
+    else:
+        page = builds[0].report
+    built = DemoBuild(builds, page, records)
+    show(lambda: demo_shown(run.store, settings, built))
+    return built
 
 
 def demo_targets(full: bool) -> list[Target]:

@@ -7,14 +7,16 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flows.build_classifier import ClassifierBuild
 from mudg_core.evaluate.accuracy import summarise
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from tasks.report import REPORT
 from tasks.run import StageRecord
+
+if TYPE_CHECKING:
+    from flows.build_classifier import ClassifierBuild
 
 
 def accuracies(store: ArtifactStore, builds: Sequence[ClassifierBuild]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from prefect import flow
 
 from flows.session import dask_runner
+from flows.summary import prompts_shown
 from mudg_core.errors import InputError
 from mudg_core.evaluate.images import Source
 from mudg_core.settings import Settings
@@ -15,6 +16,7 @@ from mudg_core.target.descriptors import speaks_of
 from mudg_core.target.methods import said_by_class, wording
 from mudg_core.target.spec import Target
 from tasks.run import Run, StageRecord
+from tasks.shown import show
 from tasks.target import augment, collect_evaluation
 from tasks.target import study_prompts as study
 
@@ -37,13 +39,15 @@ def study_prompts(settings: Settings, target: Target) -> PromptsBuild:
     check_evaluation(target)
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     own = {"augment": {"method": "adaptive"}, "evaluate": {"source": target.evaluation}}
-    run = Run(settings.replace(own), part=target.name)
+    run = Run(settings.replace(own), part=target.name, target=target.name)
     words = wording(run.settings.augment, target)
     images = collect_evaluation(run, **Source.of(target, settings.evaluate).asked())
     said = _by_class(settings, target)
     queries = augment(run, **words)
     found = study(run, queries=queries, evaluation=images, pool=words["pool"], by_class=said)
-    return PromptsBuild(found, run.records)
+    built = PromptsBuild(found, run.records)
+    show(lambda: prompts_shown(run.store, settings, target.name, built))
+    return built
 
 
 def check_evaluation(target: Target) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from flows.build_index import IndexBuild, build_index, check
 from flows.cli.output import settings_from, show, table_of
 from flows.cli.runs import Changes, watched
 from flows.results import counts
 from flows.session import call
+from flows.tables import RECALL, recall_line
 from mudg_core.errors import DataError, InputError
 from mudg_core.index import measure
 from mudg_core.index.opened import open_searcher, own_rows, truth_of, unknown_rows
-from mudg_core.index.recall import At, Point, cheapest, share
+from mudg_core.index.recall import At, Point, cheapest
 from mudg_core.index.samples import Samples
 from mudg_core.index.variants import VARIANTS
 from mudg_core.index.version import current_version, history, load_version, promote, rollback
@@ -26,7 +26,6 @@ from tasks.coarse import merged_neighbors
 from tasks.index import removed_from
 from tasks.run import Run
 
-HEADER = ("probes", "mass", "recall@1", "recall@10", "vectors read", "of the gallery", "queries/s")
 MOST_REMOVED = 100_000
 
 
@@ -194,11 +193,4 @@ def _curve(
 
 
 def _table(points: Sequence[Point]) -> str:
-    return table_of([_line(point) for point in points], HEADER)
-
-
-def _line(point: Point) -> tuple[Any, ...]:
-    recalls = [f"{r.value:.3f} ({r.low:.3f}-{r.high:.3f})" for r in (point.recall_at_1, point.recall_at_10)]
-    of_gallery = share(point.share_read).removesuffix(" of the gallery")
-    qps = f"{point.qps:,.0f}" if point.qps else ""
-    return point.probes, f"{point.mass:g}", *recalls, f"{point.read:,.0f}", of_gallery, qps
+    return table_of([recall_line(point) for point in points], RECALL)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from mudg_core.dataset.build import DEAD, SPARE
 from mudg_core.dataset.hubness import HUBNESS, Hubness
@@ -34,11 +36,40 @@ def funnel_of(
     return tuple((name, int(str(count))) for name, count in steps)
 
 
+def funnel_by_class(
+    store: ArtifactStore, found: ArtifactRef, labels: ArtifactRef, dataset: ArtifactRef, classes: int
+) -> dict[str, list[int]]:
+    """The same for each class, by step. An image that several classes find is retrieved for all of them."""
+    hits = pq.read_table(store.file(found, "hits.parquet"), columns=["label", "row"])
+    each = hits.group_by(["label", "row"]).aggregate([])
+    plan = _plan(store, dataset)
+    places, fetched = _places(plan), ~np.isin(plan.column("outcome").to_pylist(), (SPARE, DEAD))
+    of = plan.column("label").to_numpy()
+    kept: Any = store.manifest(dataset).facts["per_label"]
+    steps = {
+        "retrieved": np.bincount(each.column("label"), minlength=classes),
+        "labelled": store.manifest(labels).facts["per_label"],
+        "selected": np.bincount(of, places, minlength=classes),
+        "fetched": np.bincount(of[fetched], minlength=classes),
+        "kept": np.pad(kept, (0, classes - len(kept))),
+    }
+    return {name: np.asarray(counts).astype(int).tolist() for name, counts in steps.items()}
+
+
 def _selected(store: ArtifactStore, dataset: ArtifactRef) -> int:
-    """Places that the plan has: the quota of each group, or its size where that is less."""
-    plan = pq.read_table(store.file(dataset, PROVENANCE), columns=["group", "quota"])
+    return int(_places(_plan(store, dataset)).sum())
+
+
+def _plan(store: ArtifactStore, dataset: ArtifactRef) -> pa.Table:
+    return pq.read_table(store.file(dataset, PROVENANCE), columns=["label", "group", "quota", "outcome"])
+
+
+def _places(plan: pa.Table) -> NDArray[np.int64]:
+    """Places to fill, told at the first line of each group: its quota, or its size where that is less."""
     _, first, sizes = np.unique(plan.column("group").to_numpy(), return_index=True, return_counts=True)
-    return int(np.minimum(plan.column("quota").to_numpy()[first], sizes).sum())
+    places = np.zeros(plan.num_rows, np.int64)
+    places[first] = np.minimum(plan.column("quota").to_numpy()[first], sizes)
+    return places
 
 
 def min_cosine_of(store: ArtifactStore, dataset: ArtifactRef) -> float | None:

@@ -14,8 +14,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.demo_runs import ASKED_TWICE, FLAGS, MUDG, demo, digests, environment, mudg, task_states
-from tests.support.places import Place, here
+from tests.support.demo_runs import (
+    ASKED_TWICE,
+    FLAGS,
+    MUDG,
+    demo,
+    digests,
+    environment,
+    mudg,
+    task_states,
+    ui_artifacts,
+)
 
 pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
 
@@ -61,6 +70,29 @@ def test_report_names_every_class_and_loads_nothing(first: dict[str, Any]) -> No
     Links().feed(page)
     assert seen and all(value.startswith("data:") for _, value in seen)
     assert all(name in page for name in ("giraffe", "shark", "penguin"))
+
+
+def test_the_ui_shows_tables_a_summary_and_where_the_report_is(first: dict[str, Any], folder: Path) -> None:
+    shown = ui_artifacts(folder)
+    funnel = {row["class"]: row for row in shown["funnel-animals"]}
+    assert {"giraffe", "shark", "penguin"} < set(funnel)
+    assert all(
+        row["retrieved"] >= row["labelled"] >= row["kept"] <= row["selected"] for row in funnel.values()
+    )
+    accuracy = {row["accuracy, %"]: row for row in shown["accuracy-animals"]}
+    assert accuracy["MUDG"].items() >= first["mudg"]["domains"].items()
+    assert shown["recall"][0]["probes"] == 16 and sum(row["rows"] for row in shown["embedded"]) > 500
+    assert f"{first['computed']} computed" in shown["summary-demo"]
+    summary = shown["summary-animals"]
+    for part in (
+        "mudg predict animals IMAGES",
+        "gate, without labels",
+        "mudg lineage classifier/",
+        "- train.",
+    ):
+        assert part in summary
+    address = shown["report-animals"].split("`")[1]
+    assert Path(address.removeprefix("file://")).read_bytes() == Path(first["report"]).read_bytes()
 
 
 def test_second_run_computes_nothing(first: dict[str, Any], folder: Path) -> None:
@@ -166,6 +198,7 @@ def test_compare_computes_only_what_the_demo_has_not(first: dict[str, Any], fold
         assert set(found[name]["domains"]) == set(first[arm]["domains"])
     assert len(_models(folder) - before) == 2  # few-shot and index-kmeans: the others were there
     assert "few-shot" in Path(result["report"]).read_text()
+    assert [row["row"] for row in ui_artifacts(folder)["comparison-animals"]] == list(found)
 
 
 def _models(folder: Path) -> set[str]:

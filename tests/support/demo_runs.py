@@ -66,6 +66,14 @@ def task_states(folder: Path) -> Counter[str]:
         return Counter(state for (state,) in database.execute(query))
 
 
+def ui_artifacts(folder: Path) -> dict[str, Any]:
+    """Texts and tables that the private Prefect server has to show, by their keys; of each the newest."""
+    query = "SELECT key, type, data FROM artifact WHERE type IN ('table', 'markdown') ORDER BY created"
+    with closing(sqlite3.connect(folder / ".mudg/prefect/prefect.db")) as database:
+        found = [(key, kind, json.loads(data)) for key, kind, data in database.execute(query)]
+    return {key: json.loads(data) if kind == "table" else data for key, kind, data in found}
+
+
 def digests(folder: Path) -> dict[str, str]:
     """Digest by stage and key of every artifact in a local store."""
     manifests = [json.loads(path.read_text()) for path in folder.glob(".mudg/artifacts/*/*/manifest.json")]
