@@ -1,0 +1,56 @@
+"""Templates of automations, as Prefect's own models read them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect import Flow
+from prefect.events.schemas.automations import AutomationCore, EventTrigger
+from prefect.server.events.schemas.automations import AutomationCore as ServerAutomation
+from prefect.server.utilities.user_templates import render_user_template_sync
+
+FILES = sorted((Path(__file__).parents[2] / "deployments/automations").glob("*.yaml"))
+DEPLOYED_ELSEWHERE = {"watch-inbox"}
+
+
+def automations(file: Path) -> list[Any]:
+    """As `prefect automation create --from-file` reads one."""
+    body = yaml.safe_load(file.read_text())
+    found: list[Any] = body.get("automations", [body])
+    return found
+
+
+def our_flows() -> set[str]:
+    import flows.build_classifier
+    import flows.build_index
+    import flows.collect_garbage
+    import flows.compare
+    import flows.study_prompts
+
+    modules = (flows.build_classifier, flows.build_index, flows.collect_garbage, flows.compare)
+    found = (vars(module).values() for module in (*modules, flows.study_prompts))
+    return {value.name for values in found for value in values if isinstance(value, Flow)}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_prefect_takes_the_template_for_our_flows(file: Path) -> None:
+    for body in automations(file):
+        made = AutomationCore.model_validate(body)
+        ServerAutomation.model_validate(body)  # which also parses what is filled in
+        assert isinstance(made.trigger, EventTrigger) and made.actions
+        related = body["trigger"]["match_related"]["prefect.resource.name"]
+        assert set(related) - DEPLOYED_ELSEWHERE == our_flows()
+        assert file.name in file.read_text().split("name:")[0], "says how to use it"
+
+
+def test_a_webhook_gets_json_whatever_an_error_says() -> None:
+    (body,) = automations(next(file for file in FILES if file.stem == "failed-run-webhook"))
+    state = {"name": "Failed", "message": 'no "cat"\n  to do: {{ none }} \\'}
+    run = {"name": "build-classifier animals", "state": state}
+    payload = body["actions"][0]["payload"].replace("|ui_url", "")  # which needs a run of its own
+    told = json.loads(render_user_template_sync(payload, {"flow_run": run}))
+    assert (told["run"], told["message"]) == (run["name"], state["message"])
