@@ -7,12 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mudg_core.dataset.hubness import Hubness, Retrieved
 from mudg_core.dataset.map import MAP
 from mudg_core.dataset.warning import TargetWarning
-from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
+from mudg_core.report.extras import funnel_by_class, funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tests.core.report.fake import fake_map
 from tests.support.training_sets import IMAGES, make, make_dataset, store_at
@@ -37,6 +39,24 @@ def test_the_funnel_has_every_step(store: ArtifactStore) -> None:
         "kept",
     ]
     assert list(steps.values()) == [90, 60, 50, 50, IMAGES + 1, IMAGES, IMAGES]  # one link is dead
+
+
+def test_the_funnel_of_each_class_adds_up_to_the_funnel(store: ArtifactStore) -> None:
+    hits = pa.table({"label": [0, 0, 0, 2], "row": [7, 7, 8, 7]})  # row 7 is found twice, and by two classes
+
+    def write(folder: Path) -> Facts:
+        pq.write_table(hits, folder / "hits.parquet")
+        return Facts({"hits": 4, "unique_rows": 2, "unique_images": 2})
+
+    found = store.build(Recipe(stage="candidates", algorithm=1), write)
+    per_label = list(range(9))
+    labels = make(store, "labels", {}, {"x": 0}, {"images": sum(per_label), "per_label": per_label})
+    dataset = make_dataset(store)
+    each = funnel_by_class(store, found, labels, dataset, classes=9)
+    assert each["retrieved"] == [2, 0, 1, 0, 0, 0, 0, 0, 0]
+    whole = dict(funnel_of(store, found, labels, dataset))
+    for step in ("labelled", "selected", "fetched", "kept"):
+        assert len(each[step]) == 9 and sum(each[step]) == whole[step], step
 
 
 def test_the_threshold_of_the_filter_is_known(store: ArtifactStore) -> None:

@@ -32,12 +32,13 @@ def scalars(file: Path) -> dict[str, dict[int, float]]:
 
 
 def test_scalars_and_lines(tmp_path: Path) -> None:
-    now, log = [100.0], Lines()
-    with Watch(tmp_path / "tensorboard", 5, log, clock=lambda: now[0]) as watch:
+    now, log, shares = [100.0], Lines(), list[float]()
+    with Watch(tmp_path / "tensorboard", 5, log, lambda: now[0], shares.append) as watch:
         watch(1, 3.0, None)  # of an earlier run
         for step in (2, 3, 4, 5):
             watch(step, 3 - step / 4, 64.0 * step)
             now[0] += 6
+    assert shares == [0.2, 0.4, 0.6, 0.8, 1.0]
     assert [file.name for file in (tmp_path / "tensorboard").iterdir()] == [EVENTS]
     assert scalars(watch.file) == {
         "loss": {1: 3.0, 2: 2.5, 3: 2.25, 4: 2.0, 5: 1.75},
