@@ -81,6 +81,10 @@ def _server_environment(stack: Stack) -> dict[str, str]:
     return environment_of(stack, "prefect-server") | {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
         "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # on a busy disk; after the usual 10 s requests fail
+        # From memory, as is usual, a server that is killed forgets who holds a GPU, and never gives it back.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        # A task that waits for a GPU asks again after this time, whenever the one before it has ended.
+        "PREFECT_SERVER_TASKS_TAG_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
         "PREFECT_SERVER_UI_API_URL": stack.api_url,
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui"),
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
