@@ -15,7 +15,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check check-infra docs format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-gate bench-index bench-train clean
+.PHONY: help setup demo demo-full test faults interop check check-infra docs format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-flow bench-gate bench-index bench-train clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16

@@ -49,9 +49,6 @@ class StorageSettings(Area):
 
     url: str = Field("file://.mudg", description="file:///path or s3://bucket/prefix")
     endpoint_url: str | None = Field(None, description="S3 endpoint; empty for AWS itself")
-    browse_url: str | None = Field(
-        None, description="address under which browsers reach the store's files; empty: signed links"
-    )
     region: str = "us-east-1"
     timeout_seconds: float = Field(30.0, gt=0, le=3600)
     retries: int = Field(4, ge=0, le=20)

@@ -11,10 +11,8 @@ from pathlib import Path
 import yaml
 from prefect import Flow
 from prefect.utilities.callables import parameter_schema
-from typer.testing import CliRunner
 
 from deployments.flows import build_classifier
-from flows.cli.app import app
 from flows.target_runs import EVENT
 
 ROOT = Path(__file__).parents[1]

@@ -25,6 +25,7 @@ from tests.support.demo_runs import (
     task_states,
     ui_artifacts,
 )
+from tests.support.places import Place, here
 
 pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
 

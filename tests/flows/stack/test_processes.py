@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 
 import psutil
 import pytest
@@ -17,7 +18,7 @@ from flows.stack import processes
 from flows.stack.processes import MARK, end, is_alive, mark_of, marked, spawn
 from flows.stack.state import Process
 
-ID = "0123456789abcdef"
+ID = token_hex(8)  # nobody else's, who may run these tests at the same time
 SLEEP = (sys.executable, "-c", "import time; time.sleep(600)")
 # Starts a child in a session of its own, as a Prefect worker does, and does not end when it is asked to.
 STUBBORN = (
