@@ -1,0 +1,204 @@
+"""From `mudg up` to a classifier by `mudg target submit` alone, seen in a browser, and killed at every joint.
+
+One stack serves all tests, which build on each other: a file, so that they run in one process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from mudg_core.corpus.demo.targets import TARGETS
+from mudg_core.storage.browse import artifacts, resolve
+from tasks.report import REPORT
+from tests.stack.browser import page
+from tests.stack.team import ENDED, Team, until
+
+pytestmark = pytest.mark.timeout(1200)
+
+Made = dict[str, Any]
+SHOTS = Path(__file__).parents[2] / "build/screenshots"
+TABS = {"Task Runs": ["model animals", "queries animals"], "Artifacts": ["summary"], "Logs": ["Completed"]}
+ARTIFACTS = {"summary-animals": "mudg predict", "accuracy-animals": "MUDG", "funnel-animals": "retrieved"}
+ANIMALS = {"classes": list(TARGETS[0].classes), "evaluation": "demo:animals"}
+MARKET = {"classes": list(TARGETS[2].classes), "evaluation": "demo:market"}
+STAGE = "model"
+LONG = {"settings": {"train": {"iterations": 120}}}  # long enough to be met at work
+
+
+@pytest.fixture(scope="module")
+def first(team: Team) -> Made:
+    """A target, submitted once there is an index; the schedule has built that, and meanwhile once more."""
+    assert scheduled_build(team, 0)["state_type"] == "COMPLETED"
+    made = team.submit("animals", "--wait", **ANIMALS)
+    scheduled_build(team, 1)
+    team.end_schedule("build-index")
+    return made
+
+
+def scheduled_build(team: Team, number: int) -> dict[str, Any]:
+    """One of the builds that nobody has asked for, once it has ended."""
+    run = until(lambda: next(iter(team.runs("build-index")[number:]), None), f"build {number}", 150)
+    return team.ended(run["id"])
+
+
+def test_the_schedule_builds_the_index_and_promotes_it(team: Team, first: Made) -> None:
+    """Run by run: the first makes everything, and the next finds nothing to do."""
+    assert len(team.command("index", "list")["versions"]) == 1
+    again = scheduled_build(team, 1)
+    assert {task["state_name"] for task in team.task_runs(again["id"])} == {"Cached"}
+    assert "0 computed" in again["state"]["message"]
+
+
+def test_a_submitted_target_becomes_a_model_and_a_report_on_s3(team: Team, first: Made) -> None:
+    assert first["state"] == "Completed" and first["computed"] > 0
+    assert set(first["accuracy"]) == {"zero_shot", "nearest_neighbours", "mudg"}
+    assert first["report_file"].startswith("s3://mudg/")
+    store = team.store
+    page = store.link(resolve(store, first["report"]), "report.html")
+    answer = httpx.get(page, timeout=30)
+    assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/html")
+    assert "animals" in answer.text
+    out = team.folder / "out"
+    exported = team.command("model", "export", "animals", str(out))
+    assert exported and (out / "open_clip_model.safetensors").is_file()
+
+
+def test_the_same_again_is_cached(team: Team, first: Made) -> None:
+    again = team.submit("animals", "--wait", **ANIMALS)
+    assert again["run"] != first["run"] and again["classifier"] == first["classifier"]
+    assert again["state"] == "Completed" and again["computed"] == 0
+    assert Counter(task["state_name"] for task in team.task_runs(again["run"])).keys() == {"Cached"}
+    run = team.ended(again["run"])
+    took = _moment(run["end_time"]) - _moment(run["expected_start_time"])
+    print(json.dumps({"seconds_when_cached": round(took, 1)}))
+
+
+def test_people_see_progress_tables_and_a_summary(team: Team, first: Made) -> None:
+    shown = team.artifacts(first["run"])
+    assert {"progress", "table", "markdown"} <= {one["type"] for one in shown}
+    by_key = {one["key"]: one["data"] for one in shown}
+    assert {"accuracy-animals", "funnel-animals", "warnings-animals", "progress-model-animals"} <= set(by_key)
+    summary = by_key["summary-animals"]
+    assert all(text in summary for text in (first["classifier"], "report.html", "mudg lineage"))
+
+
+def test_pages_of_the_ui_show_the_run(team: Team, first: Made) -> None:
+    """Screenshots stay in build/screenshots, for people to look at."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    with page() as seen:
+        seen.goto(first["url"])
+        seen.get_by_text("build-classifier animals").first.wait_for()
+        for tab, expected in TABS.items():
+            seen.get_by_text(tab, exact=True).first.click()
+            for text in expected:
+                seen.get_by_text(text).first.wait_for()
+            seen.wait_for_timeout(1000)  # for what is drawn after the text is there
+            seen.screenshot(path=SHOTS / f"{tab.lower().replace(' ', '-')}.png")
+        shown = {one["key"]: one["id"] for one in team.artifacts(first["run"])}
+        for key, expected in ARTIFACTS.items():
+            seen.goto(f"{first['url'].partition('/runs/')[0]}/artifacts/artifact/{shown[key]}")
+            seen.get_by_text(expected).first.wait_for()
+            seen.wait_for_timeout(1000)
+            seen.screenshot(path=SHOTS / f"{key}.png")
+        seen.goto(team.store.link(resolve(team.store, first["report"]), REPORT))
+        seen.get_by_text("animals").first.wait_for()
+        seen.screenshot(path=SHOTS / "report.png")
+
+
+def test_two_targets_at_once_never_share_the_one_gpu_slot(team: Team, first: Made) -> None:
+    asked = [team.submit("one", **MARKET, seeds=[0]), team.submit("two", **MARKET, seeds=[1])]
+    ended = [team.ended(one["run"]) for one in asked]
+    assert [run["state_type"] for run in ended] == ["COMPLETED", "COMPLETED"]
+    assert _moment(ended[1]["start_time"]) < _moment(ended[0]["end_time"]), "they were not at once"
+    spans = sorted(
+        (_moment(task["start_time"]), _moment(task["end_time"]))
+        for one in asked
+        for task in team.task_runs(one["run"])
+        if "gpu" in task["tags"] and task["state_name"] != "Cached"
+    )
+    assert len(spans) > 4
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+
+
+def started(team: Team, name: str, seed: int) -> str:
+    """A run whose student is being trained; its seed makes it another one than all before."""
+    run: str = team.submit(name, **MARKET, **LONG, seeds=[seed])["run"]
+    team.running_task(run, STAGE)
+    return run
+
+
+def assert_over(team: Team, run: str) -> None:
+    """No task of it is left running, and whatever it committed is whole."""
+
+    def over() -> bool | None:
+        return {task["state_type"] for task in team.task_runs(run)} <= ENDED or None
+
+    until(over, f"the end of all tasks of {run}", 180)
+    store = team.store
+    for manifest in (one for stage in ("model", "dataset", "classifier") for one in artifacts(store, stage)):
+        store.verify(manifest.ref)
+
+
+def test_f01_a_killed_dask_worker_costs_its_task_and_no_more(team: Team, first: Made) -> None:
+    run = started(team, "worker-killed", 11)
+    nanny = psutil.Process(team.pid("dask-workers"))
+    busy = max(nanny.children(recursive=True), key=lambda process: sum(process.cpu_times()[:2]))
+    busy.kill()
+    assert team.ended(run)["state_type"] == "COMPLETED"
+    assert_over(team, run)
+
+
+def test_f16_a_server_that_is_away_for_ten_seconds_is_waited_for(team: Team, first: Made) -> None:
+    run = started(team, "server-killed", 12)
+    os.kill(team.pid("prefect-server"), signal.SIGKILL)
+    time.sleep(10)
+    assert team.command("up")["started"] == ["prefect-server"]
+    ended = team.ended(run)
+    assert ended["state_type"] == "COMPLETED", ended["state"]["message"]
+    assert_over(team, run)
+
+
+def test_f13_a_killed_flow_is_crashed_and_resumed_by_the_next(team: Team, first: Made) -> None:
+    run = started(team, "flow-killed", 13)
+    process = team.process_of(run)
+    assert process is not None
+    process.kill()
+    assert team.ended(run)["state_type"] == "CRASHED"
+    assert_over(team, run)
+    again = team.submit("flow-killed", "--wait", **MARKET, **LONG, seeds=[13])
+    assert again["state"] == "Completed" and again["run"] != run
+    found = {
+        task["name"].split()[0] for task in team.task_runs(again["run"]) if task["state_name"] == "Cached"
+    }
+    assert {"queries", "candidates", "dataset"} <= found
+
+
+def test_f14_a_cancelled_run_stops_and_leaves_nothing_half_done(team: Team, first: Made) -> None:
+    run = started(team, "cancelled", 14)
+    assert team.command("target", "cancel", "cancelled")["name"] == "cancelled"
+    assert team.ended(run)["state_type"] == "CANCELLED"
+    until(lambda: team.process_of(run) is None or None, "the end of its process", 60)
+    assert_over(team, run)
+
+
+def test_nothing_is_left_running(team: Team, first: Made) -> None:
+    runs = team.runs("build-classifier")
+    tasks = [task for run in runs for task in team.task_runs(run["id"])]
+    assert {run["state_type"] for run in runs} <= ENDED
+    assert {task["state_type"] for task in tasks} <= ENDED
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
