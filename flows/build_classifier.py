@@ -103,14 +103,14 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     """target → queries → candidates → labels → picks → dataset → model → verdict, scores → report"""
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     settings = settings.replace({"evaluate": {"source": target.evaluation}})
-    run = Run(settings, part=target.name, target=target.name)
+    run = Run(settings, part=target.name)
     version = current_version(run.store)
     check_model(run.store, version, weights_digest(settings.encode.model))
     evaluation = collect(run, target) if target.evaluation else None
     started = start(run, target, version, evaluation)
     held_out = start_holding_out(run, target, version, started.data) if settings.gate.enabled else None
     other = f"{target.name}, nearest neighbours"
-    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, other, target.name)
+    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, other)
     plain = start(baseline, target, version, evaluation) if evaluation else None
     tested = {"queries": started.data.queries, "evaluation": evaluation}
     untrained = score_zero_shot.start(run, [tested]) if evaluation else None

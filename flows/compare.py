@@ -98,7 +98,7 @@ class Contest:
 
     def __post_init__(self) -> None:
         name = self.target.name
-        self.base = Run(self.settings_of(Row(METHOD, "", "")), self.records, name, name)
+        self.base = Run(self.settings_of(Row(METHOD, "", "")), self.records, name)
         self.version = current_version(self.base.store)
         check_model(self.base.store, self.version, weights_digest(self.base.settings.encode.model))
         self.evaluation = collect(self.base, self.target)
@@ -202,7 +202,7 @@ class Contest:
         settings = self.settings_of(row)
         if seed:
             settings = settings.replace({"augment": {"seed": settings.augment.seed + seed}})
-        return Run(settings, self.records, f"{self.target.name}, {row.name}", self.target.name)
+        return Run(settings, self.records, f"{self.target.name}, {row.name}")
 
     def settings_of(self, row: Row) -> Settings:
         """The run's, then the target's, then the row's own; a row's profile stands in for the target's."""

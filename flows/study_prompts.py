@@ -39,7 +39,7 @@ def study_prompts(settings: Settings, target: Target) -> PromptsBuild:
     check_evaluation(target)
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     own = {"augment": {"method": "adaptive"}, "evaluate": {"source": target.evaluation}}
-    run = Run(settings.replace(own), part=target.name, target=target.name)
+    run = Run(settings.replace(own), part=target.name)
     words = wording(run.settings.augment, target)
     images = collect_evaluation(run, **Source.of(target, settings.evaluate).asked())
     said = _by_class(settings, target)

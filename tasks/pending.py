@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.futures import PrefectFuture
+from prefect.states import Cancelled
 
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage import ArtifactRef
 from tasks.bar import Progress, progress_bar, silent
 from tasks.run import Run
 
+log = logging.getLogger(__name__)
+
 Future = PrefectFuture[list[dict[str, str]]]
+PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is away
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one task makes, under the name that people see: references that are there, or will be."""
+    """What one task makes, under the name that people see: references that are there, or what `again`
+    starts (and starts anew, if it must be)."""
 
     name: str
     made: list[ArtifactRef] | Future
+    again: Callable[[], Future] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ class Pending:
         if isinstance(batch.made, list):
             return batch.made
         seconds = self.run.settings.compute.task_timeout_seconds * self.per_task
-        refs = _result(batch.made, batch.name, seconds)
+        refs = _patiently(batch, batch.made, seconds)
         return [ArtifactRef.model_validate(ref) for ref in refs]
 
     def _bar(self) -> AbstractContextManager[Progress]:
@@ -60,6 +73,34 @@ class Pending:
         return progress_bar(
             name, f"{name}: {self.artifacts:,} artifacts, {self.cached:,} of them there before"
         )
+
+
+def _patiently(batch: Batch, future: Future, seconds: float) -> list[dict[str, str]]:
+    """A task asks the Prefect server for its GPU slot before it begins. If nobody answers it fails at once,
+    retries or not. A server that is started again is back within a minute."""
+    for pause in PAUSES:
+        try:
+            return _result(future, batch.name, seconds)
+        except ConcurrencySlotAcquisitionError:
+            assert batch.again is not None  # as it was started here
+            log.warning("%s got no answer on its GPU slot; it is started again in %g s", batch.name, pause)
+            time.sleep(pause)
+            _close(future)
+            future = batch.again()
+    try:
+        return _result(future, batch.name, seconds)
+    except ConcurrencySlotAcquisitionError as error:
+        raise OrchestrationError(
+            what=f"{batch.name} got no answer from the Prefect server on its GPU slot: {error}",
+            fix="see that the server is up (`mudg doctor`), and run it again: what is made stays",
+        ) from error
+
+
+def _close(future: Future) -> None:
+    """The server would show the task that never began as one that is still to come."""
+    with suppress(Exception), get_client(sync_client=True) as client:
+        state: State[Any] = Cancelled(message="the Prefect server was away; another task does this")
+        client.set_task_run_state(future.task_run_id, state, force=True)
 
 
 def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:

@@ -95,7 +95,7 @@ class Stage:
         for number, part in enumerate(parts, 1):
             count = f"{number} of {len(parts)}" if len(parts) > 1 else ""
             name = self.run_name(run.part, recipes[part], count)
-            batches.append(Batch(name, self._begin(run, name, recipes[part], found[part])))
+            batches.append(self._begin(run, name, recipes[part], found[part]))
         cached = sum(ref is not None for ref in found)
         return Pending(run, self.name, len(found), cached, per_task, batches)
 
@@ -117,18 +117,19 @@ class Stage:
         parents = {role: list(v) if isinstance(v, tuple) else v for role, v in recipe.parents.items()}
         return self.function(work, **parents, **values)
 
-    def _begin(
-        self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None]
-    ) -> list[ArtifactRef] | Future:
+    def _begin(self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None]) -> Batch:
         known = [ref for ref in found if ref is not None]
         if len(known) == len(recipes):
             self._named(recall, name, ())([str(ref) for ref in known])
-            return known
+            return Batch(name, known)
         where = f"{self.function.__module__}:{self.function.__name__}"
-        with self._placement(run.settings):
-            return self._named(execute, name, self.tags(run)).submit(
-                where, run.settings, recipes, run.part, CODE
-            )
+        chosen = self._named(execute, name, self.tags)
+
+        def submit() -> Future:
+            with self._placement(run.settings):
+                return chosen.submit(where, run.settings, recipes, run.part, CODE)
+
+        return Batch(name, submit(), submit)
 
     def _named(self, chosen: Task[P, R], name: str, tags: Iterable[str]) -> Task[P, R]:
         """As people see it in Prefect's UI, which fills in braces."""
@@ -143,11 +144,11 @@ class Stage:
         what = ", ".join(item for item in (part, *(own if len(recipes) == 1 else ()), count) if item)
         return f"{self.name} {what} {recipes[0].key[:8]}" if what else f"{self.name} {recipes[0].key[:8]}"
 
-    def tags(self, run: Run) -> list[str]:
-        """Prefect can limit how many tasks of a tag run at a time, which we do for `gpu`: other tags have a
-        colon, so that no target's name is taken for that. A task that computes nothing has none, as it would
-        wait for others that do."""
-        return [*(["gpu"] if self.gpu else []), *([f"target:{run.target}"] if run.target else [])]
+    @property
+    def tags(self) -> list[str]:
+        """Prefect can limit how many tasks of a tag run at a time, which we do for `gpu`. There is no other:
+        a task that has any asks the server for a slot. One that is cached has none, or it would wait."""
+        return ["gpu"] if self.gpu else []
 
     def _placement(self, settings: Settings) -> AbstractContextManager[Any]:
         if self.gpu and settings.compute.device.startswith("cuda"):

@@ -51,7 +51,6 @@ class Run:
     settings: Settings
     records: list[StageRecord] = field(default_factory=list)
     part: str = ""  # which part of a flow this is, where stages occur more than once
-    target: str = ""  # whose classifier is being made, if it is one target's
 
     def __post_init__(self) -> None:
         self.store = ArtifactStore(self.settings.storage)

@@ -122,7 +122,7 @@ def task_runs(state: State[Any], count: int) -> dict[str, tuple[list[str], str]]
 
 @flow(persist_result=False)
 def wait_for_two(settings: Settings) -> None:
-    waiting.map(Run(settings, part="animals", target="animals"), [{"seed": 0}, {"seed": 1}])
+    waiting.map(Run(settings, part="animals"), [{"seed": 0}, {"seed": 1}])
 
 
 @flow(persist_result=False)
@@ -139,8 +139,7 @@ def test_progress_names_and_tags(settings: Settings, at_once: None) -> None:
     assert sum(one.task_run_id is None for one in shown) == 1, "one of the stage, and one of each task"
     keys = [waiting.recipe(settings, {"seed": seed}).key[:8] for seed in (0, 1)]
     assert task_runs(first, 2) == {
-        f"waiting animals, seed {n}, {n + 1} of 2 {keys[n]}": (["gpu", "target:animals"], "Completed")
-        for n in (0, 1)
+        f"waiting animals, seed {n}, {n + 1} of 2 {keys[n]}": (["gpu"], "Completed") for n in (0, 1)
     }
     again = ended(here(wait_for_two), settings)
     assert artifacts(again) == []

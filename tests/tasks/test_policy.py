@@ -13,10 +13,12 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.schemas.objects import State
+from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.states import exception_to_failed_state
 from prefect_dask.task_runners import PrefectDaskFuture
 
 import tasks.coarse
+import tasks.pending
 import tasks.train
 from mudg_core.errors import CredentialsError, DataError, OrchestrationError, StorageError
 from mudg_core.settings import Settings, load_settings
@@ -156,7 +158,9 @@ def test_f05_nobody_waits_without_taking_the_result() -> None:
     for path in (*ROOT.glob("flows/**/*.py"), *ROOT.glob("tasks/**/*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and node.attr == "wait":
-                assert path.name in ("server.py", "bar.py"), f"{path}:{node.lineno} waits for a future"
+                assert path.name in ("server.py", "bar.py", "processes.py"), (
+                    f"{path}:{node.lineno} waits for a future"
+                )
 
 
 class Lost:
@@ -184,6 +188,36 @@ def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, s
     with pytest.raises(OrchestrationError) as raised:
         pending.results()
     assert says in raised.value.fix and "doubled" in raised.value.what
+
+
+class Away:
+    """A task that got no answer on its GPU slot, as while the Prefect server is started again."""
+
+    task_run_id = uuid4()
+
+    def __init__(self, answers: list[list[dict[str, str]]]) -> None:
+        self.answers = answers
+
+    def result(self, timeout: float) -> list[dict[str, str]]:
+        if not self.answers:
+            raise ConcurrencySlotAcquisitionError("nobody answers")
+        return self.answers.pop()
+
+
+def test_f16_a_task_that_asks_for_its_slot_in_vain_is_started_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused: list[float] = []
+    monkeypatch.setattr(tasks.pending.time, "sleep", paused.append)
+    monkeypatch.setattr(tasks.pending, "_close", lambda future: None)
+    answers: list[list[dict[str, str]]] = []
+    begun = iter([Away(answers), Away([[PARENT.model_dump()]])])
+    batch = Batch("model 3fa9c2d1", Away(answers), lambda: next(begun))  # type: ignore[arg-type, return-value]
+    assert Pending(Run(settings), "model", 1, 0, 1, [batch]).results() == [PARENT]
+    assert paused == list(tasks.pending.PAUSES[:2])
+    gone = Batch("model 3fa9c2d1", Away([]), lambda: Away([]))  # type: ignore[arg-type, return-value]
+    with pytest.raises(OrchestrationError, match="Prefect server"):
+        Pending(Run(settings), "model", 1, 0, 1, [gone]).results()
 
 
 def test_f11_no_worker_has_the_gpu_resource(settings: Settings) -> None:
@@ -217,9 +251,9 @@ def test_runs_are_named_after_what_they_are_of(settings: Settings) -> None:
     assert name("", [PLAIN], "") == f"model {PLAIN.key[:8]}"
 
 
-def test_no_name_of_a_target_is_taken_for_the_tag_that_limits_gpus(settings: Settings) -> None:
-    assert tasks.train.train.tags(Run(settings, target="gpu")) == ["gpu", "target:gpu"]
-    assert tasks.coarse.assign_cells.tags(Run(settings)) == []
+def test_the_only_tag_is_the_one_that_limits_gpus() -> None:
+    assert tasks.train.train.tags == ["gpu"]
+    assert tasks.coarse.assign_cells.tags == []
 
 
 def test_where_things_lie_and_who_computes_decides_no_key(settings: Settings) -> None:
