@@ -32,7 +32,7 @@ SHOTS = Path(__file__).parents[2] / "build/screenshots"
 TABS = {"Task Runs": ["model animals", "queries animals"], "Artifacts": ["summary"], "Logs": ["Completed"]}
 ARTIFACTS = {"summary-animals": "mudg predict", "accuracy-animals": "MUDG", "funnel-animals": "retrieved"}
 ANIMALS = {"classes": list(TARGETS[0].classes), "evaluation": "demo:animals"}
-MARKET = {"classes": list(TARGETS[2].classes), "evaluation": "demo:market"}
+MARKET = {"classes": list(TARGETS[2].classes)}  # nothing to evaluate on, so half the tasks
 STAGE = "model"
 LONG = {"settings": {"train": {"iterations": 120}}}  # long enough to be met at work
 
