@@ -200,10 +200,10 @@ def test_f76_dask_on_the_network_without_tls_is_warned_of(
 
 def test_workers_elsewhere_cannot_reach_a_private_prefect_server(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "flows.session"):
-        session._warn_if_unreachable("http://127.0.0.1:4200/api", "tls://127.0.0.1:1")
-        session._warn_if_unreachable("http://prefect:4200/api", "tls://10.1.2.3:1")
+        session.warn_if_unreachable("http://127.0.0.1:4200/api", "tls://127.0.0.1:1")
+        session.warn_if_unreachable("http://prefect:4200/api", "tls://10.1.2.3:1")
         assert caplog.text == ""
-        session._warn_if_unreachable("http://127.0.0.1:4200/api", "tls://10.1.2.3:1")
+        session.warn_if_unreachable("http://127.0.0.1:4200/api", "tls://10.1.2.3:1")
     assert "PREFECT_API_URL" in caplog.text
     assert is_loopback("http://localhost:4200/api")
 
