@@ -49,13 +49,13 @@ demo-full: setup  ## the same with three targets and three seeds
 	$(BIN)/mudg demo --full
 
 # Files in their order: a process that left a package of tests and came back would start a second Prefect server,
-# which its client does not survive.
+# which its client does not survive. Three processes on two cores, as one of them waits for the stack most of its time.
 test: setup  ## run the tests (with the checks of `make check`)
 	$(MAKE) check
-	$(BIN)/python -m pytest -m "not slow and not interop" -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow and not interop" -n 3 --dist loadfile --no-loadscope-reorder
 
 faults: setup  ## kill the demo at many moments and see that it resumes, and other slow tests (about half an hour)
-	$(BIN)/python -m pytest -m slow tests/faults tests/flows
+	$(BIN)/python -m pytest -m slow tests/faults tests/flows tests/stack
 
 interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)
 	$(BIN)/python -m pytest -m interop tests/interop

@@ -151,6 +151,7 @@ def assert_over(team: Team, run: str) -> None:
         store.verify(manifest.ref)
 
 
+@pytest.mark.slow
 def test_f01_a_killed_dask_worker_costs_its_task_and_no_more(team: Team, first: Made) -> None:
     run = started(team, "worker-killed", 11)
     nanny = psutil.Process(team.pid("dask-workers"))
@@ -160,6 +161,7 @@ def test_f01_a_killed_dask_worker_costs_its_task_and_no_more(team: Team, first: 
     assert_over(team, run)
 
 
+@pytest.mark.slow
 def test_f16_a_server_that_is_away_for_ten_seconds_is_waited_for(team: Team, first: Made) -> None:
     run = started(team, "server-killed", 12)
     os.kill(team.pid("prefect-server"), signal.SIGKILL)
@@ -170,6 +172,7 @@ def test_f16_a_server_that_is_away_for_ten_seconds_is_waited_for(team: Team, fir
     assert_over(team, run)
 
 
+@pytest.mark.slow
 def test_f13_a_killed_flow_is_crashed_and_resumed_by_the_next(team: Team, first: Made) -> None:
     run = started(team, "flow-killed", 13)
     process = team.process_of(run)
@@ -185,6 +188,7 @@ def test_f13_a_killed_flow_is_crashed_and_resumed_by_the_next(team: Team, first:
     assert {"queries", "candidates", "dataset"} <= found
 
 
+@pytest.mark.slow
 def test_f14_a_cancelled_run_stops_and_leaves_nothing_half_done(team: Team, first: Made) -> None:
     run = started(team, "cancelled", 14)
     assert team.command("target", "cancel", "cancelled")["name"] == "cancelled"
