@@ -5,34 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from flows.stack.running import use_stack
 from mudg_core.errors import OrchestrationError
 
 VARIABLE = "PREFECT_API_URL"
 
 
 def use_servers(folder: Path | None = None) -> None:
-    """The servers that the environment names, or those that `mudg up` started here; their variables go
-    beneath the user's own. A Prefect profile of the user's (`prefect config set`) is asked last."""
-    if os.environ.get(VARIABLE):
-        return
-    for name, value in _stack(folder).items():
-        os.environ.setdefault(name, value)
+    """The servers that the environment names, or those that `mudg up` started here, with their store and its
+    keys. A Prefect profile of the user's (`prefect config set`) is asked last."""
+    use_stack(folder)
     if not os.environ.get(VARIABLE) and not _profile():
         raise OrchestrationError(
             what="there is no Prefect server to talk to",
             where=VARIABLE,
             fix="start one here with `mudg up`, or set PREFECT_API_URL (and storage.url) to your team's",
         )
-
-
-def _stack(folder: Path | None) -> dict[str, str]:
-    try:
-        from flows.stack.running import find_stack  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ModuleNotFoundError:
-        return {}
-    stack = find_stack(folder)
-    found: dict[str, str] = stack.environment() if stack else {}
-    return found
 
 
 def _profile() -> str | None:

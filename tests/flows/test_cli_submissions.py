@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from typer.testing import CliRunner
 from flows.cli import servers as which
 from flows.cli import submissions as cli
 from flows.cli.app import app
+from flows.stack import running
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
 from mudg_core.target.submissions import Submission, Submissions
@@ -166,24 +166,22 @@ def test_a_bad_spec_is_told_before_any_server_is_asked(
 
 
 def test_the_servers_are_the_users_own_then_those_of_mudg_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = ModuleType("flows.stack.running")
-    found = SimpleNamespace(environment=lambda: {"PREFECT_API_URL": "http://here/api", "MUDG_A": "here"})
-    stack.find_stack = lambda folder: found  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "flows.stack", ModuleType("flows.stack"))
-    monkeypatch.setitem(sys.modules, "flows.stack.running", stack)
-    environ = {"PREFECT_API_URL": "http://mine/api"}
-    monkeypatch.setattr(which.os, "environ", environ)
+    """Those of a stack as a whole: keys of the user's for another store would be refused by its own."""
+    whole = {"PREFECT_API_URL": "http://here/api", "AWS_ACCESS_KEY_ID": "here"}
+    found = SimpleNamespace(environment=lambda: whole)
+    monkeypatch.setattr(running, "find_stack", lambda folder: found)
+    environ = {"PREFECT_API_URL": "http://mine/api", "AWS_ACCESS_KEY_ID": "mine"}
+    monkeypatch.setattr(running.os, "environ", environ)
     which.use_servers()
-    assert environ == {"PREFECT_API_URL": "http://mine/api"}
+    assert environ == {"PREFECT_API_URL": "http://mine/api", "AWS_ACCESS_KEY_ID": "mine"}
     del environ["PREFECT_API_URL"]
-    environ["MUDG_A"] = "mine"
     which.use_servers()
-    assert environ == {"PREFECT_API_URL": "http://here/api", "MUDG_A": "mine"}
+    assert environ == whole
 
 
 def test_without_any_server_both_ways_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(which.os, "environ", {})
-    monkeypatch.setattr(which, "_stack", lambda _: {})
+    monkeypatch.setattr(running, "find_stack", lambda _: None)
     monkeypatch.setattr(which, "_profile", lambda: None)
     with pytest.raises(OrchestrationError, match=r"mudg up[^$]*PREFECT_API_URL"):
         which.use_servers()
