@@ -49,7 +49,7 @@ def first(team: Team) -> Made:
 
 def scheduled_build(team: Team, number: int) -> dict[str, Any]:
     """One of the builds that nobody has asked for, once it has ended."""
-    run = until(lambda: next(iter(team.runs("build-index")[number:]), None), f"build {number}", 150)
+    run = until(lambda: next(iter(team.runs("build-index")[number:]), None), f"build {number}", 300)
     return team.ended(run["id"])
 
 
