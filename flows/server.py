@@ -22,6 +22,7 @@ import prefect
 from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows.database import keep, lay_out
 from mudg_core.errors import OrchestrationError
 from mudg_core.processes import dying_with
 
@@ -38,12 +39,16 @@ def prefect_api(home: Path) -> Iterator[str]:
         return
     home = home.absolute()
     home.mkdir(parents=True, exist_ok=True)
+    database = home / "prefect.db"
+    is_to_make = lay_out(database)
     port = _free_port()
     url = f"http://127.0.0.1:{port}/api"
     with (home / "server.log").open("ab") as log:
-        process = _start(port, home, log.fileno())
+        process = _start(port, home, database, log.fileno())
     try:
         _wait_until_healthy(process, url, home)
+        if is_to_make:
+            keep(database)
         os.environ["PREFECT_API_URL"] = url  # Dask workers are processes of their own and inherit it
         with temporary_settings({PREFECT_API_URL: url}):
             started = datetime.now(UTC)
@@ -55,17 +60,17 @@ def prefect_api(home: Path) -> Iterator[str]:
 
 
 def server_command(port: int, level: str = "error") -> list[str]:
-    """Prefect's server for this machine alone."""
+    """Prefect's server for this machine alone. It keeps connections longer than Prefect's clients do (25 s):
+    a client that finds one closed waits two seconds and more before it opens another."""
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(prefect.__file__).parent), "--factory"]
     command += ["prefect.server.api.server:create_app", "--host", "127.0.0.1", "--port", str(port)]
-    return [*command, "--log-level", level, "--lifespan", "on"]
+    return [*command, "--log-level", level, "--lifespan", "on", "--timeout-keep-alive", "60"]
 
 
-def _start(port: int, home: Path, log: int) -> subprocess.Popen[bytes]:
-    database = f"sqlite+aiosqlite:///{home / 'prefect.db'}"
+def _start(port: int, home: Path, database: Path, log: int) -> subprocess.Popen[bytes]:
     environment = os.environ | {
         "PREFECT_HOME": str(home),
-        "PREFECT_API_DATABASE_CONNECTION_URL": database,
+        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{database}",
         "PREFECT_UI_ENABLED": "0",
         "PREFECT_API_BLOCKS_REGISTER_ON_START": "0",  # we use none, and finding them means importing Dask
         "PREFECT_MEMOIZE_BLOCK_AUTO_REGISTRATION": "0",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
+from flows.database import lay_out
 from flows.stack import ports
 from flows.stack.environment import given_to_stack
 from flows.stack.parts import (
@@ -111,6 +112,7 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
     for name in ("cache", "dask", "logs", "prefect", "s3", "work"):
         (folder / name).mkdir(exist_ok=True)
     write_dask_config(upped.stack)
+    lay_out(folder / "prefect" / "prefect.db")
     if not wishes.ui_port and chosen["prefect"] != ports.UI_PORT:
         upped.notes.append(f"port {ports.UI_PORT} is taken: the UI is on {chosen['prefect']}")
     return upped
