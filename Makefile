@@ -50,9 +50,12 @@ demo-full: setup  ## the same with three targets and three seeds
 
 # Files in their order: a process that left a package of tests and came back would start a second Prefect server,
 # which its client does not survive. Three processes on two cores, as one of them waits for the stack most of its time.
+# The checks run beside them, one process that is done in a minute or two; what they found is told at the end.
 test: setup  ## run the tests (with the checks of `make check`)
-	$(MAKE) check
-	$(BIN)/python -m pytest -m "not slow and not interop" -n 3 --dist loadfile --no-loadscope-reorder
+	@mkdir -p build
+	@$(MAKE) --no-print-directory check > build/check.log 2>&1 & checks=$$!; \
+	$(BIN)/python -m pytest -m "not slow and not interop" -n 3 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$checks; checked=$$?; cat build/check.log; exit $$((tests || checked))
 
 faults: setup  ## kill the demo at many moments and see that it resumes, and other slow tests (about half an hour)
 	$(BIN)/python -m pytest -m slow tests/faults tests/flows tests/stack
