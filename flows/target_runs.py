@@ -52,10 +52,10 @@ def prefect_client() -> Iterator[SyncPrefectClient]:
 
 
 def announce(submission: Submission) -> None:
-    """Sends the event and waits until the server has it. The same submission is the same event, so a server
-    that has just heard of it ignores it."""
+    """Sends the event and waits until the server has it. The server ignores what it has just heard, so the
+    same announcement is the same event, and a later one of the same submission is another."""
     event = Event(
-        id=uuid.uuid5(uuid.NAMESPACE_URL, f"mudg:submission:{submission.id}"),
+        id=uuid.uuid5(uuid.NAMESPACE_URL, f"mudg:submission:{submission.id}:{submission.taken}"),
         event=EVENT,
         resource=Resource(
             {

@@ -22,13 +22,14 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.states import Completed
 
 from mudg_core.encode.weights import weights_digest
-from mudg_core.errors import MudgError
+from mudg_core.errors import MudgError, OrchestrationError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.bar import Progress, progress_bar, silent
 from tasks.code import CODE, check_code
 from tasks.pending import Batch, Future, Pending
 from tasks.run import Run
+from tasks.stopping import is_unwanted
 
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
@@ -211,6 +212,8 @@ def execute(
             work = Work(store, settings, scratch, store.checkpoints(recipe), encoders, progress)
             return chosen.make(recipe, work)
 
+        if number and is_unwanted():
+            raise OrchestrationError(what=f"{name} was told to stop", fix="run it again: what is made stays")
         progress(0.0)
         return store.build(recipe, make)
 

@@ -2,6 +2,8 @@
 
 A Dask worker runs stages in threads, where no signal arrives and none can be asked for. Its main thread gets
 the SIGTERM (or its nanny does), and then waits some seconds for running stages: they see that it is closing.
+Nor does a thread hear that nobody wants its result any more, because the flow was cancelled or has died: the
+worker knows, and a stage that goes on would keep others from the GPU.
 Elsewhere (a notebook, a script) a stage runs in the main thread, and takes the signal itself.
 """
 
@@ -24,7 +26,8 @@ def stopping() -> Iterator[Callable[[], bool]]:
     itself: whoever asks has to."""
     worker = _worker()
     if worker is not None:
-        yield lambda: worker.status in ENDING
+        key = worker.get_current_task()
+        yield lambda: _is_over(worker, key)
     elif threading.current_thread() is threading.main_thread():
         told = threading.Event()
         before = signal.signal(signal.SIGTERM, lambda *_: told.set())
@@ -34,6 +37,17 @@ def stopping() -> Iterator[Callable[[], bool]]:
             signal.signal(signal.SIGTERM, before)
     else:
         yield lambda: False
+
+
+def is_unwanted() -> bool:
+    """The same for whoever is between two pieces of work, and has nothing to save: only Dask can tell."""
+    worker = _worker()
+    return worker is not None and _is_over(worker, worker.get_current_task())
+
+
+def _is_over(worker: Any, key: Any) -> bool:
+    task = worker.state.tasks.get(key)
+    return worker.status in ENDING or task is None or task.state == "cancelled"
 
 
 def _worker() -> Any | None:

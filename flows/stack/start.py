@@ -28,7 +28,7 @@ from flows.stack.processes import exit_code, spawn
 from flows.stack.registered import cron_schedule, limit_gpu_tasks, make_pool, prefect_file, schedule_index
 from flows.stack.running import Stack, find_stack
 from flows.stack.state import State, locked, read_state, write_state
-from flows.stack.stop import end_part
+from flows.stack.stop import close_runs, end_part
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import Settings
 
@@ -70,6 +70,10 @@ def bring_up(folder: Path, settings: Settings, wishes: Wishes, watch: Watch) -> 
         upped = _found(folder, settings, wishes) or _laid_out(folder, settings, wishes)
         try:
             _await_all(upped, _begin(upped, FIRST), wishes, watch)
+            if not upped.mended:
+                close_runs(
+                    upped.stack
+                )  # of a machine that went down, they would be shown as running for ever
             _register(upped, wishes, watch)
         except BaseException:
             for name in (DEPLOY, *reversed(upped.started)):

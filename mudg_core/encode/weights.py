@@ -48,11 +48,18 @@ def locate(name: str) -> tuple[str, str | None]:
 def absolute(name: str) -> str:
     """The same model for a process that works in another folder."""
     if name.startswith("local-dir:"):
-        return f"local-dir:{Path(name.removeprefix('local-dir:')).expanduser().absolute()}"
+        return f"local-dir:{_path(name.removeprefix('local-dir:'))}"
     architecture, _, file = name.partition("/")
     if file.endswith(".safetensors"):
-        return f"{architecture}/{Path(file).expanduser().absolute()}"
+        return f"{architecture}/{_path(file)}"
     return name
+
+
+def _path(text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError as error:
+        raise ModelError(what=f"nobody's home folder: {error}", where=text[:200]) from error
 
 
 def local_files(name: str, path: str) -> list[Path]:

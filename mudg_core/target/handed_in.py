@@ -81,4 +81,7 @@ def _absolute_files(area: str, values: object) -> object:
 
 
 def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError as error:
+        raise InputError(what=f"nobody's home folder: {error}", where=path[:200]) from error

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from mudg_core.errors import ConflictError, InputError, MudgError
+from mudg_core.errors import ConflictError, MudgError
 from mudg_core.storage import layout
 from mudg_core.storage.manifest import hash_of
 from mudg_core.storage.objects import Entry, Objects
@@ -84,8 +84,8 @@ class Watcher:
         data, etag = found
         try:
             target = read_from_afar(data, entry.path)
-        except InputError as error:
-            self._refuse(entry.path, data, etag, str(error))
+        except Exception as error:  # also what nobody foresaw: one spec must not stop the others for good
+            self._refuse(entry.path, data, etag, str(error) or type(error).__name__)
             return
         token = id_of(entry.path, data)
         try:

@@ -76,5 +76,7 @@ def _plain(node: yaml.Node, location: Location, lines: Lines, where: str, as_tex
     constructor = yaml.SafeLoader("")
     try:
         return constructor.construct_object(node)
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(what=f"not a value: {error}", where=f"{where}:{lines[location]}") from error
+    except Exception as error:  # PyYAML lets through whatever Python says to a tag that does not fit
+        raise InputError(
+            what=f"not a value: {error or type(error).__name__}", where=f"{where}:{lines[location]}"
+        ) from error

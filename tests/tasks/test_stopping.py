@@ -61,3 +61,16 @@ def test_f08_a_stage_sees_that_its_worker_closes(tmp_path: Path) -> None:
             time.sleep(0.05)
         doing.release()
     assert (tmp_path / "True").exists()
+
+
+def test_f14_a_stage_sees_that_nobody_wants_its_result(tmp_path: Path) -> None:
+    """The worker stays: it is the team's, and only one flow has gone."""
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+        with Client(cluster) as client:
+            client.submit(until_told, str(tmp_path), pure=False)
+            while not (tmp_path / "started").exists():
+                time.sleep(0.05)
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "True").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert (tmp_path / "True").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mudg_core.errors import InputError
+from mudg_core.errors import InputError, MudgError
 from mudg_core.evaluate import layouts
 from mudg_core.target import handed_in
 from mudg_core.target.handed_in import read_from_afar, read_here
@@ -30,6 +30,22 @@ def test_classes_are_read_now_and_paths_hold_everywhere(
         "augment": {"descriptors": f"{tmp_path}/d.json"},
         "train": {"model": f"local-dir:{tmp_path}/m", "diversity": 0.3},
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "seeds: !!bool maybe",
+        "per_class: !!int ''",
+        "per_class: !!float ''",
+        "description: !!timestamp abc",
+        "evaluation: ~nobody-of-that-name/x",
+        "settings: {train: {model: 'local-dir:~nobody-of-that-name/x'}}",
+    ],
+)
+def test_whatever_is_wrong_with_a_value_is_an_error_of_ours(line: str) -> None:
+    with pytest.raises(MudgError):
+        read_from_afar(f"{PLAIN}{line}\n".encode(), "inbox/a.yaml")
 
 
 @pytest.mark.parametrize("evaluation", ["demo:animals", "/data/pets", "zhou:/data/pets"])

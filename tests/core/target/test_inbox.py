@@ -170,6 +170,21 @@ def test_bad_specs_are_set_aside_with_the_reason_and_stop_nobody(desk: Desk) -> 
     assert desk.watch() == Watched()
 
 
+def test_what_nobody_foresaw_stops_nobody_either(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = inbox.read_from_afar
+
+    def sometimes(data: bytes, where: str) -> Any:
+        if where.endswith("odd.yaml"):
+            raise KeyError("a gap in the parser")
+        return read(data, where)
+
+    monkeypatch.setattr(inbox, "read_from_afar", sometimes)
+    desk.objects.put_new("inbox/odd.yaml", SPEC)
+    desk.objects.put_new(PATH, SPEC)
+    watched = desk.watch()
+    assert watched.refused == ["inbox/odd.yaml"] and len(watched.submitted) == 1 and not watched.errors
+
+
 def test_what_is_far_too_large_is_not_read_and_told_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox, "MOST_BYTES", 10)
     desk.objects.put_new(PATH, SPEC)
