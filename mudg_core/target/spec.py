@@ -19,6 +19,7 @@ from mudg_core.errors import InputError, SettingsError
 from mudg_core.settings import PROFILES, Area, Json, Seed, Settings
 from mudg_core.target.classes_from import class_names
 from mudg_core.target.names import MAX_CLASSES, MAX_NAME, NameCheck, check_classes, check_synonyms
+from mudg_core.target.paths import absolute_images, absolute_settings
 from mudg_core.target.text import decode_text, read_text
 from mudg_core.target.yaml_lines import Lines, compose, line_of
 
@@ -103,6 +104,11 @@ class Target(Area):
             changes[area] = {**changes[area], **values} if both else values
         return changes
 
+    def located(self) -> Target:
+        """The same target, each path in it absolute."""
+        places = self.evaluation and absolute_images(self.evaluation)
+        return self.model_copy(update={"evaluation": places, "settings": absolute_settings(self.settings)})
+
     def names(self, label: int) -> tuple[str, ...]:
         """Everything a class is called, its own name first."""
         return self.classes[label], *self.synonyms.get(self.classes[label], ())
@@ -142,9 +148,9 @@ def slug(name: str, number: int) -> str:
 
 
 def load_target(path: str | Path) -> Target:
-    """The target in a YAML file, or an InputError with the line at fault."""
+    """The target in a YAML file, its paths absolute, or an InputError with the line at fault."""
     text = read_text(path, "target spec", MAX_BYTES, "see `mudg target run --help` for an example")
-    return _target(text, where=str(path))
+    return _target(text, where=str(path)).located()
 
 
 def parse_target(data: bytes, where: str = "target spec", *, files: bool = True) -> Target:

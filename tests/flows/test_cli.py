@@ -106,7 +106,7 @@ def test_a_ready_spec_is_written_and_read_again(tmp_path: Path, monkeypatch: pyt
     made = runner.invoke(app, ["target", "init", "pacs", "--data", "PACS", "--json"])
     assert json.loads(made.stdout) == {"spec": "pacs.yaml", "classes": 7, "evaluation": "PACS"}
     target = load_target("pacs.yaml")
-    assert (target.evaluation, target.per_class, len(target.classes)) == ("PACS", 384, 7)
+    assert (target.evaluation, target.per_class, len(target.classes)) == (f"{tmp_path}/PACS", 384, 7)
     again = runner.invoke(app, ["target", "init", "pacs", "--json"])
     assert again.exit_code == 2 and "cannot be written" in json.loads(again.stdout)["what"]
     bare = runner.invoke(app, ["target", "init", "vlcs", "own.yaml"])

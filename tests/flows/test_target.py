@@ -21,6 +21,7 @@ def place(first: Built) -> Place:
 
 
 def test_own_classes_and_folder(place: Place) -> None:
+    """Workers have another working folder, and find images that the spec names relative to this one."""
     folder = place.folder
     for kind in ("cat", "car"):
         for number in range(3):
@@ -28,7 +29,7 @@ def test_own_classes_and_folder(place: Place) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             DemoWorld(seed=5).portrait(kind, "mosaic", number).save(path)
     (folder / "spec.yaml").write_text(
-        f"name: cats-and-cars\nclasses: [cat, car]\nevaluation: {folder}/images\nseeds: [0, 1]\n"
+        "name: cats-and-cars\nclasses: [cat, car]\nevaluation: images\nseeds: [0, 1]\n"
         "settings: {dataset: {per_class: 3, ranks: exact, select: margin}}\n"
     )
     result = place.run("target", "run", "spec.yaml", "--out", "made")

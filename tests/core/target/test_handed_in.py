@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from mudg_core.errors import InputError, MudgError
-from mudg_core.evaluate import layouts
-from mudg_core.target import handed_in
 from mudg_core.target.handed_in import read_from_afar, read_here
 from mudg_core.target.spec import MAX_BYTES, parse_target
 
@@ -52,10 +50,6 @@ def test_whatever_is_wrong_with_a_value_is_an_error_of_ours(line: str) -> None:
 def test_what_holds_everywhere_is_left_as_it_is(evaluation: str) -> None:
     spec = f"{PLAIN}evaluation: {evaluation}\n".encode()
     assert read_from_afar(spec, "inbox/a.yaml") == parse_target(spec)
-
-
-def test_layouts_are_those_that_there_are() -> None:
-    assert set(handed_in.LAYOUTS) == set(layouts.LAYOUTS)
 
 
 @pytest.mark.parametrize(

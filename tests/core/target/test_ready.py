@@ -59,7 +59,7 @@ def test_figures_and_template(name: str, tmp_path: Path) -> None:
     assert len(target.classes) == READY[name] and target.seeds == (0, 1, 2)
     file = tmp_path / "spec.yaml"
     file.write_text(ready_text(name, None if name in SHORT else tmp_path / "names.txt", Path("my images")))
-    assert load_target(file) == target.model_copy(update={"evaluation": "my images"})
+    assert load_target(file) == target.model_copy(update={"evaluation": str(Path.cwd() / "my images")})
 
 
 def test_long_lists_are_asked_for(tmp_path: Path) -> None:
