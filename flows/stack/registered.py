@@ -16,6 +16,7 @@ from mudg_core.errors import InputError, OrchestrationError
 
 GPU_LIMIT = "tag:gpu"  # the name under which Prefect's task engine takes slots for tasks with this tag
 SCHEDULED = "build-index"
+OFF, DEFAULT = "off", "default"  # instead of a schedule: none, or that of prefect.yaml
 
 
 def prefect_file() -> Path:
@@ -30,6 +31,11 @@ def prefect_file() -> Path:
     return path
 
 
+def check_cron(cron: str) -> None:
+    if cron not in (OFF, DEFAULT):
+        cron_schedule(cron)
+
+
 def cron_schedule(cron: str) -> CronSchedule:
     try:
         return CronSchedule(cron=cron, timezone="UTC")
@@ -37,7 +43,8 @@ def cron_schedule(cron: str) -> CronSchedule:
         raise InputError(
             what=f"{cron[:80]!r} is no cron schedule",
             where="--index-cron",
-            fix="write minute, hour, day, month and weekday: '0 3 * * *' is every night at three (UTC)",
+            fix="write minute, hour, day, month and weekday: '0 3 * * *' is every night at three (UTC); "
+            f"or {OFF}, or {DEFAULT}",
         ) from error
 
 
@@ -55,8 +62,8 @@ def limit_gpu_tasks(api: str, limit: int) -> None:
 
 
 def schedule_index(api: str, cron: str) -> None:
-    """This schedule and no other, and active whatever prefect.yaml says."""
-    schedule = cron_schedule(cron)
+    """This schedule and no other, and active whatever prefect.yaml says; or what there is, but not active."""
+    schedule = None if cron == OFF else cron_schedule(cron)
     with SyncPrefectClient(api) as client:
         named = DeploymentFilter(name=DeploymentFilterName(any_=[SCHEDULED]))
         for deployment in client.read_deployments(deployment_filter=named):
@@ -64,7 +71,8 @@ def schedule_index(api: str, cron: str) -> None:
             for other in others:
                 if other is not None:
                     client.delete_deployment_schedule(deployment.id, other.id)
-            if first is None:
+            if first is not None:  # changed and not replaced, as it may have parameters of its own
+                active = schedule is not None
+                client.update_deployment_schedule(deployment.id, first.id, active=active, schedule=schedule)
+            elif schedule is not None:
                 client.create_deployment_schedules(deployment.id, [(schedule, True)])
-            else:  # changed and not replaced, as it may have parameters of its own
-                client.update_deployment_schedule(deployment.id, first.id, active=True, schedule=schedule)

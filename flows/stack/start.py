@@ -25,7 +25,14 @@ from flows.stack.parts import (
     write_dask_config,
 )
 from flows.stack.processes import exit_code, spawn
-from flows.stack.registered import cron_schedule, limit_gpu_tasks, make_pool, prefect_file, schedule_index
+from flows.stack.registered import (
+    DEFAULT,
+    check_cron,
+    limit_gpu_tasks,
+    make_pool,
+    prefect_file,
+    schedule_index,
+)
 from flows.stack.running import Stack, find_stack
 from flows.stack.state import State, locked, read_state, write_state
 from flows.stack.stop import close_runs, end_part
@@ -43,7 +50,7 @@ Watch = Callable[[str], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user has asked for; None is for us to choose."""
+    """What the user has asked for; None is for us to choose, or as it was before."""
 
     ui_port: int | None = None
     index_cron: str | None = None
@@ -65,7 +72,7 @@ def bring_up(folder: Path, settings: Settings, wishes: Wishes, watch: Watch) -> 
     anything does not come up, whatever this call has started is ended again."""
     weed(), prefect_file()  # what cannot be had is told before anything is started
     if wishes.index_cron:
-        cron_schedule(wishes.index_cron)
+        check_cron(wishes.index_cron)
     with locked(folder):
         upped = _found(folder, settings, wishes) or _laid_out(folder, settings, wishes)
         try:
@@ -110,6 +117,7 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
         ports=chosen,
         settings=given_to_stack(settings),
         workers=_gpus() if settings.compute.cluster == "cuda" else settings.compute.workers,
+        index_cron=before.index_cron,
     )
     write_state(folder, state)
     upped = Upped(Stack(folder, state))
@@ -119,6 +127,8 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
     lay_out(folder / "prefect" / "prefect.db")
     if not wishes.ui_port and chosen["prefect"] != ports.UI_PORT:
         upped.notes.append(f"port {ports.UI_PORT} is taken: the UI is on {chosen['prefect']}")
+    if before.index_cron and not wishes.index_cron:
+        upped.notes.append(f"the schedule of the index is as before: {before.index_cron}")
     return upped
 
 
@@ -210,20 +220,21 @@ def last_lines(log: Path) -> str:
 def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
     """The server's side, and with it the parts that need the first ones. Deployments are declared while those
     come up, as reading flows takes as long."""
-    stack, new = upped.stack, not upped.stack.state.registered
+    stack, new, asked = upped.stack, not upped.stack.state.registered, wishes.index_cron
+    cron = None if asked == DEFAULT else asked or stack.state.index_cron
     stack.write_environment()
     if new:
         make_pool(stack.api_url)
     if new or wishes.gpu_limit:
         limit_gpu_tasks(stack.api_url, wishes.gpu_limit or _gpu_limit(stack))
     begun = _begin(upped, SECOND)
-    if new:
+    if new or asked == DEFAULT:
         with watch("the deployments of prefect.yaml"):
             _deploy(stack)
-    if wishes.index_cron:
-        schedule_index(stack.api_url, wishes.index_cron)
+    if cron and (new or asked):  # a new start has declared that of prefect.yaml
+        schedule_index(stack.api_url, cron)
     _await_all(upped, begun, wishes, watch)
-    stack.change(registered=True)
+    stack.change(registered=True, index_cron=cron)
 
 
 def _gpu_limit(stack: Stack) -> int:

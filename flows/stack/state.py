@@ -38,6 +38,7 @@ class State(Record):
     ports: dict[str, int] = {}
     settings: dict[str, str] = {}
     workers: int = 0
+    index_cron: str | None = None  # None: what prefect.yaml says
     registered: bool = False
     processes: tuple[Process, ...] = ()
 

@@ -27,7 +27,11 @@ def up(
     ] = None,
     index_cron: Annotated[
         str | None,
-        typer.Option(metavar="CRON", help="When the index is built, in UTC.", show_default="prefect.yaml"),
+        typer.Option(
+            metavar="CRON",
+            help="When the index is built, in UTC; `off`: only by hand; `default`: as prefect.yaml says.",
+            show_default="as before, or prefect.yaml",
+        ),
     ] = None,
     gpu_limit: Annotated[
         int | None,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -29,6 +29,8 @@ SERVER = (
     "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), {}).serve_forever()"
 )
 HANDLER = "http.server.SimpleHTTPRequestHandler"
+REGISTER = start._register
+CRON = "17 4 * * 2"
 
 
 def answers(stack: Stack) -> bool:
@@ -75,6 +77,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     list(take_down(place))
 
 
+@dataclass
+class Server:
+    """What the stack's Prefect server was told of: how often deployments, and which schedules."""
+
+    declared: int = 0
+    crons: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    told = Server()
+
+    def declare(stack: Stack) -> None:
+        told.declared += 1
+
+    monkeypatch.setattr(start, "_register", REGISTER)
+    monkeypatch.setattr(start, "SECOND", ())
+    monkeypatch.setattr(start, "make_pool", lambda api: None)
+    monkeypatch.setattr(start, "limit_gpu_tasks", lambda api, limit: None)
+    monkeypatch.setattr(start, "_deploy", declare)
+    monkeypatch.setattr(start, "schedule_index", lambda api, cron: told.crons.append(cron))
+    return told
+
+
 def quiet(title: str) -> nullcontext[None]:
     return nullcontext()
 
@@ -97,6 +123,45 @@ def test_up_starts_and_mends_and_down_ends(folder: Path) -> None:
     new = bring_up(folder, Settings(), Wishes(), quiet)  # after an end, the new settings hold
     assert new.stack.state.settings == {} and new.stack.state.ports == state.ports
     assert new.stack.keys == first.stack.keys
+
+
+def kept(folder: Path) -> str | None:
+    state = read_state(folder)
+    assert state is not None
+    return state.index_cron
+
+
+def test_a_schedule_stays_until_another_is_given(folder: Path, server: Server) -> None:
+    bring_up(folder, Settings(), Wishes(index_cron=CRON), quiet)
+    assert kept(folder) == CRON and server == Server(1, [CRON])
+    bring_up(folder, Settings(), Wishes(), quiet)  # it runs: nothing to tell
+    assert server == Server(1, [CRON])
+    list(take_down(folder))
+    again = bring_up(folder, Settings(), Wishes(), quiet)  # prefect.yaml is declared anew, and goes under
+    assert kept(folder) == CRON and server == Server(2, [CRON, CRON])
+    assert again.notes == [f"the schedule of the index is as before: {CRON}"]
+    bring_up(folder, Settings(), Wishes(index_cron="off"), quiet)
+    assert kept(folder) == "off" and server == Server(2, [CRON, CRON, "off"])
+
+
+def test_the_schedule_of_prefect_yaml_can_be_had_again(folder: Path, server: Server) -> None:
+    bring_up(folder, Settings(), Wishes(index_cron="off"), quiet)
+    bring_up(folder, Settings(), Wishes(index_cron="default"), quiet)  # declared again, as it runs
+    assert kept(folder) is None and server == Server(2, ["off"])
+    list(take_down(folder))
+    assert not bring_up(folder, Settings(), Wishes(), quiet).notes
+    assert kept(folder) is None and server == Server(3, ["off"])
+
+
+def test_a_start_that_failed_keeps_the_schedule_of_before(
+    folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring_up(folder, Settings(), Wishes(index_cron=CRON), quiet)
+    list(take_down(folder))
+    with monkeypatch.context() as patch, pytest.raises(OrchestrationError):
+        patch.setattr(start, "FIRST", (web(), broken()))
+        bring_up(folder, Settings(), Wishes(index_cron="off"), quiet)
+    assert kept(folder) == CRON
 
 
 def test_what_does_not_come_up_is_told_and_nothing_stays(

@@ -92,9 +92,22 @@ def test_everything_is_started_and_well(up: Up) -> None:
 def test_the_server_knows_schedule_and_limit(up: Up) -> None:
     with SyncPrefectClient(up.told["api"]) as client:
         assert client.read_global_concurrency_limit_by_name(GPU_LIMIT).limit == 3
+    assert scheduled(up) == (CRON, True)
+
+
+def scheduled(up: Up) -> tuple[str, bool]:
+    with SyncPrefectClient(up.told["api"]) as client:
         [built] = [one for one in client.read_deployments() if one.name == "build-index"]
         [schedule] = client.read_deployment_schedules(built.id)
-    assert schedule.active and schedule.schedule.cron == CRON
+    return schedule.schedule.cron, schedule.active
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("off", (CRON, False)), ("default", ("0 3 * * *", True)), (CRON, (CRON, True))]
+)
+def test_the_schedule_of_a_stack_that_runs_is_changed(asked: str, found: tuple[str, bool], up: Up) -> None:
+    assert said("up", "--index-cron", asked, cwd=up.cwd)["started"] == []
+    assert scheduled(up) == found
 
 
 def test_nothing_listens_beyond_this_machine(up: Up) -> None:
