@@ -14,3 +14,7 @@ _DEFAULTS = {
 }
 for _name, _value in _DEFAULTS.items():
     os.environ.setdefault(_name, _value)
+# A proxy for the outside world cannot reach servers on this machine, in whose name it would answer.
+_NAMES = ("NO_PROXY", "no_proxy")
+_direct = [_host for _name in _NAMES for _host in os.environ.get(_name, "").split(",") if _host]
+os.environ.update(dict.fromkeys(_NAMES, ",".join(dict.fromkeys([*_direct, "127.0.0.1", "localhost"]))))

@@ -27,7 +27,7 @@ def watched(title: str) -> Iterator[None]:
 
 def run_up(
     folder: Path,
-    ui_port: int | None,
+    ports: dict[str, int],
     index_cron: str | None,
     gpu_limit: int | None,
     as_json: bool,
@@ -35,7 +35,7 @@ def run_up(
 ) -> None:
     with console.status("looking at what is there …"):
         from flows.stack.start import Wishes, bring_up
-    upped = bring_up(folder, settings, Wishes(ui_port, index_cron, gpu_limit), watched)
+    upped = bring_up(folder, settings, Wishes(ports, index_cron, gpu_limit), watched)
     notes = [*upped.notes, *foreign_places(settings, upped.stack)]
     for note in notes:
         console.print(note, markup=False, highlight=False)

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import httpx
-import yaml
 from prefect import __version__
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL
 
 from flows.doctor.finding import Case, Finding, Level, fault, ok, warning
-from flows.stack.registered import GPU_LIMIT, prefect_file
+from flows.stack.registered import GPU_LIMIT, declared
 from flows.stack.running import POOL
 from mudg_core.errors import MudgError
 
@@ -73,7 +72,7 @@ def _pool(client: SyncPrefectClient) -> tuple[str, bool]:
         return f"there is no work pool {POOL!r}", False
     online = [one.name for one in workers if str(getattr(one.status, "value", one.status)) == "ONLINE"]
     if pool.is_paused:
-        return f"the work pool {POOL!r} is paused", False
+        return f"the work pool {POOL!r} is paused (`prefect work-pool resume {POOL}`, or in the UI)", False
     if not online:
         return f"no worker of the work pool {POOL!r} is online", False
     return f"{POOL} ({pool.type}), {len(online)} worker online", True
@@ -82,12 +81,12 @@ def _pool(client: SyncPrefectClient) -> tuple[str, bool]:
 def _deployments(client: SyncPrefectClient) -> tuple[str, bool]:
     found = {one.name for one in client.read_deployments()}
     try:
-        declared = {one["name"] for one in yaml.safe_load(prefect_file().read_text())["deployments"]}
+        ours = declared()
     except MudgError:
-        declared = set()
-    if missing := declared - found:
+        ours = set()
+    if missing := ours - found:
         return f"not registered: {', '.join(sorted(missing))}", False
-    return ", ".join(sorted(found & declared if declared else found)) or "none", bool(found)
+    return ", ".join(sorted(found & ours if ours else found)) or "none", bool(found)
 
 
 def _limit(client: SyncPrefectClient) -> tuple[str, bool]:

@@ -54,7 +54,14 @@ def spawn(
         )
     _children[child.pid] = child
     started = psutil.Process(child.pid).create_time()
-    return Process(name=name, pid=child.pid, started=started, command=tuple(command), ports=dict(ports or {}))
+    return Process(
+        name=name,
+        pid=child.pid,
+        started=started,
+        command=tuple(command),
+        mark=environment.get(MARK, ""),
+        ports=dict(ports or {}),
+    )
 
 
 def _log(path: Path) -> Path:
@@ -93,10 +100,16 @@ def listens(process: Process) -> bool:
 def _find(process: Process) -> psutil.Process | None:
     try:
         found = psutil.Process(process.pid)
-        ours = abs(found.create_time() - process.started) < CLOCK_SECONDS
-        return found if ours and _runs(found) else None
+        return found if _is_ours(found, process) and _runs(found) else None
     except psutil.Error:
         return None
+
+
+def _is_ours(found: psutil.Process, process: Process) -> bool:
+    """By its time of start, or, if the clock was set since then, by its mark."""
+    if abs(found.create_time() - process.started) < CLOCK_SECONDS:
+        return True
+    return bool(process.mark) and found.environ().get(MARK) == process.mark
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.exceptions import ObjectAlreadyExists
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from pydantic import ValidationError
 
 from flows.stack.running import POOL
@@ -46,6 +47,22 @@ def cron_schedule(cron: str) -> CronSchedule:
             fix="write minute, hour, day, month and weekday: '0 3 * * *' is every night at three (UTC); "
             f"or {OFF}, or {DEFAULT}",
         ) from error
+
+
+def declared() -> set[str]:
+    """The names of our deployments."""
+    return {one["name"] for one in yaml.safe_load(prefect_file().read_text())["deployments"]}
+
+
+def is_known(api: str) -> bool:
+    """Whether the server has all that it was told: somebody may have deleted some, or its database."""
+    with SyncPrefectClient(api) as client:
+        try:
+            client.read_work_pool(POOL)
+            client.read_global_concurrency_limit_by_name(GPU_LIMIT)
+        except ObjectNotFound:
+            return False
+        return declared() <= {one.name for one in client.read_deployments()}
 
 
 def make_pool(api: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,13 +28,14 @@ from flows.stack.processes import exit_code, spawn
 from flows.stack.registered import (
     DEFAULT,
     check_cron,
+    is_known,
     limit_gpu_tasks,
     make_pool,
     prefect_file,
     schedule_index,
 )
 from flows.stack.running import Stack, find_stack
-from flows.stack.state import State, locked, read_state, write_state
+from flows.stack.state import State, check_folder, locked, read_state, write_state
 from flows.stack.stop import close_runs, end_part
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import Settings
@@ -52,7 +53,7 @@ Watch = Callable[[str], AbstractContextManager[None]]
 class Wishes:
     """What the user has asked for; None is for us to choose, or as it was before."""
 
-    ui_port: int | None = None
+    ports: Mapping[str, int] = field(default_factory=dict)  # `prefect`, `s3` and `dask`: the first of each
     index_cron: str | None = None
     gpu_limit: int | None = None
 
@@ -71,16 +72,15 @@ def bring_up(folder: Path, settings: Settings, wishes: Wishes, watch: Watch) -> 
     """A stack that works. Of one that is there already, only what has died is started again, as it was. If
     anything does not come up, whatever this call has started is ended again."""
     weed(), prefect_file()  # what cannot be had is told before anything is started
+    check_folder(folder)
     if wishes.index_cron:
         check_cron(wishes.index_cron)
     with locked(folder):
         upped = _found(folder, settings, wishes) or _laid_out(folder, settings, wishes)
         try:
             _await_all(upped, _begin(upped, FIRST), wishes, watch)
-            if not upped.mended:
-                close_runs(
-                    upped.stack
-                )  # of a machine that went down, they would be shown as running for ever
+            if not upped.mended:  # runs of a machine that went down would be shown as running for ever
+                close_runs(upped.stack)
             _register(upped, wishes, watch)
         except BaseException:
             for name in (DEPLOY, *reversed(upped.started)):
@@ -97,7 +97,7 @@ def _found(folder: Path, settings: Settings, wishes: Wishes) -> Upped | None:
     upped = Upped(stack, mended=True)
     if given_to_stack(settings) not in (stack.state.settings, {}):
         upped.notes.append("it keeps the settings that it was started with: `mudg down` first to change them")
-    if wishes.ui_port not in (None, stack.state.ports["prefect"]):
+    if any(stack.state.ports[name] != port for name, port in wishes.ports.items()):
         upped.notes.append("it keeps its ports: `mudg down` first to change them")
     return upped
 
@@ -109,15 +109,14 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
         stack = Stack(folder, before)
         for name in (DEPLOY, *reversed(PARTS)):
             end_part(stack, name)
-    chosen = {"prefect": ports.wanted_ui_port(wishes.ui_port)} if wishes.ui_port else {}
-    for names in (ports.PREFECT, ports.S3, ports.DASK):
-        chosen = ports.choose(names, before.ports) | chosen
+    chosen = ports.choose_all(before.ports, wishes.ports)
     state = State(
         id=before.id or token_hex(8),
         ports=chosen,
         settings=given_to_stack(settings),
         workers=_gpus() if settings.compute.cluster == "cuda" else settings.compute.workers,
         index_cron=before.index_cron,
+        gpu_limit=before.gpu_limit,
     )
     write_state(folder, state)
     upped = Upped(Stack(folder, state))
@@ -125,7 +124,7 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
         (folder / name).mkdir(exist_ok=True)
     write_dask_config(upped.stack)
     lay_out(folder / "prefect" / "prefect.db")
-    if not wishes.ui_port and chosen["prefect"] != ports.UI_PORT:
+    if "prefect" not in wishes.ports and chosen["prefect"] != ports.UI_PORT:
         upped.notes.append(f"port {ports.UI_PORT} is taken: the UI is on {chosen['prefect']}")
     if before.index_cron and not wishes.index_cron:
         upped.notes.append(f"the schedule of the index is as before: {before.index_cron}")
@@ -152,7 +151,7 @@ def _begin(upped: Upped, parts: tuple[Part, ...]) -> list[Part]:
 def _await_all(upped: Upped, parts: list[Part], wishes: Wishes, watch: Watch) -> None:
     for part in parts:
         with watch(part.title):
-            _await(upped, part, fixed=upped.mended or (part.ports == ports.PREFECT and bool(wishes.ui_port)))
+            _await(upped, part, fixed=upped.mended or part.ports[:1] in {(name,) for name in wishes.ports})
 
 
 def _works(stack: Stack, part: Part) -> bool:
@@ -184,7 +183,8 @@ def _await(upped: Upped, part: Part, *, fixed: bool) -> None:
         end_part(upped.stack, part.name)
         if not clash or fixed or attempt == STARTS:
             raise _failure(upped.stack, part, bool(clash))
-        upped.stack.change(ports=upped.stack.state.ports | ports.choose(part.ports, upped.stack.state.ports))
+        now = upped.stack.state.ports
+        upped.stack.change(ports=now | ports.choose(part.ports, now, ports.others(part.ports, now)))
         _spawn(upped, part)
 
 
@@ -220,13 +220,15 @@ def last_lines(log: Path) -> str:
 def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
     """The server's side, and with it the parts that need the first ones. Deployments are declared while those
     come up, as reading flows takes as long."""
-    stack, new, asked = upped.stack, not upped.stack.state.registered, wishes.index_cron
+    stack, asked = upped.stack, wishes.index_cron
+    new = not stack.state.registered or not is_known(stack.api_url)
     cron = None if asked == DEFAULT else asked or stack.state.index_cron
+    limit = wishes.gpu_limit or stack.state.gpu_limit
     stack.write_environment()
     if new:
         make_pool(stack.api_url)
     if new or wishes.gpu_limit:
-        limit_gpu_tasks(stack.api_url, wishes.gpu_limit or _gpu_limit(stack))
+        limit_gpu_tasks(stack.api_url, limit or _gpu_limit(stack))
     begun = _begin(upped, SECOND)
     if new or asked == DEFAULT:
         with watch("the deployments of prefect.yaml"):
@@ -234,7 +236,7 @@ def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
     if cron and (new or asked):  # a new start has declared that of prefect.yaml
         schedule_index(stack.api_url, cron)
     _await_all(upped, begun, wishes, watch)
-    stack.change(registered=True, index_cron=cron)
+    stack.change(registered=True, index_cron=cron, gpu_limit=limit)
 
 
 def _gpu_limit(stack: Stack) -> int:

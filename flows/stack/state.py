@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mudg_core.errors import DataError, OrchestrationError
+from mudg_core.errors import DataError, InputError, OrchestrationError
 
 STATE_FILE, KEYS_FILE, LOCK_FILE = "stack.json", "keys.json", "lock"
 
@@ -27,6 +27,7 @@ class Process(Record):
     pid: int
     started: float
     command: tuple[str, ...]
+    mark: str = ""
     ports: dict[str, int] = {}
 
 
@@ -39,6 +40,7 @@ class State(Record):
     settings: dict[str, str] = {}
     workers: int = 0
     index_cron: str | None = None  # None: what prefect.yaml says
+    gpu_limit: int | None = None  # None: as many as there are GPUs or workers
     registered: bool = False
     processes: tuple[Process, ...] = ()
 
@@ -87,6 +89,18 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         stream.write(text)
     new.replace(path)
+
+
+def check_folder(folder: Path) -> None:
+    """A stack makes its folder private and can be wiped with it, so it wants one of its own."""
+    ours = {STATE_FILE, KEYS_FILE}
+    found = {item.name for item in folder.iterdir()} if folder.is_dir() else set()
+    if found - {LOCK_FILE} and not found & ours:
+        raise InputError(
+            what="the folder has files in it that are no stack's",
+            where=str(folder),
+            fix="give --folder one that is empty or not there yet",
+        )
 
 
 @contextmanager

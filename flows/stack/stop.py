@@ -11,8 +11,9 @@ import httpx
 
 from flows.stack.parts import DEPLOY, PARTS
 from flows.stack.processes import end
-from flows.stack.running import POOL, Stack
+from flows.stack.running import POOL, Stack, find_stack
 from flows.stack.state import STATE_FILE, locked, read_state
+from mudg_core.errors import OrchestrationError
 
 CRASHED = {"state": {"type": "CRASHED", "message": "the stack was taken down"}, "force": True}
 DEPLOY_GRACE = 5.0
@@ -77,10 +78,15 @@ def wipe(folder: Path) -> list[str]:
     """Deletes what stacks keep, and only in a folder that has held one: a mistyped folder loses nothing."""
     if read_state(folder) is None:
         return []
-    found = [name for name in DATA if (folder / name).exists()]
-    for name in found:
-        path = folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with locked(folder):
+        if find_stack(folder):
+            raise OrchestrationError(
+                what="it was started again meanwhile", where=str(folder), fix="mudg down --wipe"
+            )
+        found = [name for name in DATA if (folder / name).exists()]
+        for name in found:
+            path = folder / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     if not any(folder.iterdir()):
         folder.rmdir()
     return found

@@ -22,6 +22,21 @@ def up(
         int | None,
         typer.Option(min=1, max=65_535, help="Of Prefect's UI.", show_default="4200, or the next free one"),
     ] = None,
+    s3_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65_535,
+            help="Of the store, which takes three more after it, and these four plus 10000.",
+            show_default="free ones",
+        ),
+    ] = None,
+    dask_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65_535, help="Of Dask's scheduler, and one after it.", show_default="free ones"
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, max=256, help="Of Dask.", show_default="compute.workers")
     ] = None,
@@ -53,7 +68,9 @@ def up(
 
         from flows.cli.stack import run_up
 
-        run_up(folder, ui_port, index_cron, gpu_limit, as_json, settings)
+        ports = {"prefect": ui_port, "s3": s3_port, "dask": dask_port}
+        named = {name: port for name, port in ports.items() if port}
+        run_up(folder, named, index_cron, gpu_limit, as_json, settings)
 
 
 @app.command("down")

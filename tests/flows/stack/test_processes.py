@@ -90,6 +90,14 @@ def test_a_number_that_somebody_else_has_now_is_left_alone(tmp_path: Path) -> No
             stranger.kill()
 
 
+def test_a_clock_that_was_set_hides_nobody(tmp_path: Path) -> None:
+    process = started(tmp_path, "one", SLEEP)
+    later = process.model_copy(update={"started": process.started - 3600})
+    assert process.mark and is_alive(later)
+    assert not is_alive(later.model_copy(update={"mark": "another:one"}))
+    assert end(ID, "one", process, grace=5)
+
+
 def test_a_process_that_nobody_has_waited_for_counts_as_ended(tmp_path: Path) -> None:
     process = started(tmp_path, "one", (sys.executable, "-c", ""))
     deadline = time.monotonic() + 60

@@ -79,10 +79,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @dataclass
 class Server:
-    """What the stack's Prefect server was told of: how often deployments, and which schedules."""
+    """What the stack's Prefect server was told of: how often deployments, which schedules and limits.
+    `lost`: whether it has forgotten."""
 
     declared: int = 0
     crons: list[str] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list, compare=False)
+    lost: bool = False
 
 
 @pytest.fixture
@@ -94,8 +97,9 @@ def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
 
     monkeypatch.setattr(start, "_register", REGISTER)
     monkeypatch.setattr(start, "SECOND", ())
+    monkeypatch.setattr(start, "is_known", lambda api: not told.lost)
     monkeypatch.setattr(start, "make_pool", lambda api: None)
-    monkeypatch.setattr(start, "limit_gpu_tasks", lambda api, limit: None)
+    monkeypatch.setattr(start, "limit_gpu_tasks", lambda api, limit: told.limits.append(limit))
     monkeypatch.setattr(start, "_deploy", declare)
     monkeypatch.setattr(start, "schedule_index", lambda api, cron: told.crons.append(cron))
     return told
@@ -111,7 +115,9 @@ def test_up_starts_and_mends_and_down_ends(folder: Path) -> None:
     assert first.started == ["prefect-server"] and answers(first.stack) and not first.notes
     again = bring_up(folder, Settings(), Wishes(), quiet)
     assert again.started == [] and again.stack.state == first.stack.state and not again.notes
-    other = bring_up(folder, load_settings(overrides={"corpus": {"rows": 600}}), Wishes(ui_port=7), quiet)
+    other = bring_up(
+        folder, load_settings(overrides={"corpus": {"rows": 600}}), Wishes({"prefect": 7}), quiet
+    )
     assert [note.split(":")[0] for note in other.notes] == [
         "it keeps the settings that it was started with",
         "it keeps its ports",
@@ -123,6 +129,28 @@ def test_up_starts_and_mends_and_down_ends(folder: Path) -> None:
     new = bring_up(folder, Settings(), Wishes(), quiet)  # after an end, the new settings hold
     assert new.stack.state.settings == {} and new.stack.state.ports == state.ports
     assert new.stack.keys == first.stack.keys
+
+
+def test_a_server_that_has_lost_its_database_is_told_all_again(folder: Path, server: Server) -> None:
+    bring_up(folder, Settings(), Wishes(index_cron=CRON, gpu_limit=3), quiet)
+    bring_up(folder, Settings(), Wishes(), quiet)
+    assert (server.declared, server.crons, server.limits) == (1, [CRON], [3])
+    server.lost = True
+    bring_up(folder, Settings(), Wishes(), quiet)
+    assert (server.declared, server.crons, server.limits) == (2, [CRON, CRON], [3, 3])
+
+
+def test_runs_of_a_machine_that_went_down_are_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Stack] = []
+    monkeypatch.setattr(start, "close_runs", closed.append)
+    first = bring_up(folder, Settings(), Wishes(), quiet)
+    bring_up(folder, Settings(), Wishes(), quiet)
+    assert len(closed) == 1, "what runs is left alone"
+    for process in marked(first.stack.state.id):
+        process.kill()
+        process.wait(10)
+    again = bring_up(folder, Settings(), Wishes(), quiet)
+    assert again.started == ["prefect-server"] and len(closed) == 2
 
 
 def kept(folder: Path) -> str | None:
@@ -190,7 +218,7 @@ def test_a_part_whose_port_was_taken_meanwhile_gets_another(folder: Path) -> Non
         end_part(upped.stack, "prefect-server")
         upped.stack.change(ports=upped.stack.state.ports | {"prefect": port})
         with pytest.raises(OrchestrationError, match="one of its ports is taken"):
-            start._await_all(upped, start._begin(upped, (web(),)), Wishes(ui_port=port), quiet)
+            start._await_all(upped, start._begin(upped, (web(),)), Wishes({"prefect": port}), quiet)
 
 
 def test_another_server_on_its_port_is_not_taken_for_a_part(folder: Path) -> None:

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from flows.cli.app import app
 from flows.stack.running import Stack, find_stack, use_stack
-from flows.stack.state import Process, State, keys_of, locked, read_state, write_state
+from flows.stack.state import Process, State, check_folder, keys_of, locked, read_state, write_state
 from flows.stack.stop import wipe
-from mudg_core.errors import DataError, OrchestrationError
+from mudg_core.errors import DataError, InputError, OrchestrationError
 
 PORTS = dict.fromkeys(("prefect", "s3", "s3-filer", "dask", "dask-http"), 9)
 
@@ -68,6 +68,19 @@ def test_one_command_at_a_time_works_on_a_stack(tmp_path: Path) -> None:
         pass
 
 
+def test_a_folder_with_other_things_in_it_is_no_place_for_a_stack(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    check_folder(folder)
+    with locked(folder):
+        pass
+    check_folder(folder)  # of an `up` that was killed at once
+    (folder / "holiday.jpg").touch()
+    with pytest.raises(InputError, match="no stack's"):
+        check_folder(folder)
+    keys_of(folder)
+    check_folder(folder)
+
+
 def test_a_stack_is_found_while_any_of_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_stack() is None
@@ -104,7 +117,11 @@ def test_only_what_a_stack_has_made_is_wiped(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "mine").write_text("x")
     assert wipe(tmp_path) == [] and (tmp_path / "logs" / "mine").exists()  # never was one
-    write_state(tmp_path, State(id="x"))
+    write_state(tmp_path, State(id="x", processes=(this_process(),)))
     (tmp_path / "holiday.jpg").write_text("x")
-    assert wipe(tmp_path) == ["logs", "stack.json"]
+    with pytest.raises(OrchestrationError, match="started again"):
+        wipe(tmp_path)
+    write_state(tmp_path, State(id="x"))
+    (tmp_path / "keys.json").unlink()
+    assert wipe(tmp_path) == ["logs", "stack.json", "lock"]
     assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
