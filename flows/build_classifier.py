@@ -10,6 +10,7 @@ from prefect import flow
 
 from flows.session import dask_runner
 from flows.summary import classifier_shown
+from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
 from mudg_core.index.opened import check_model
@@ -104,6 +105,14 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     settings = settings.replace({"evaluate": {"source": target.evaluation}})
     run = Run(settings, part=target.name)
+    with marked_if_forgotten(run.store):
+        built = _build(run, target)
+    show(lambda: classifier_shown(run.store, settings, built))
+    return built
+
+
+def _build(run: Run, target: Target) -> ClassifierBuild:
+    settings = run.settings
     version = current_version(run.store)
     check_model(run.store, version, weights_digest(settings.encode.model))
     evaluation = collect(run, target) if target.evaluation else None
@@ -121,9 +130,7 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     warnings = check_classes(run, **checked(version, mudg.data))
     classifier = give(run, target, version, mudg, scores, warnings)
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
-    built = ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records)
-    show(lambda: classifier_shown(run.store, settings, built))
-    return built
+    return ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records)
 
 
 def collect(run: Run, target: Target) -> ArtifactRef:

@@ -15,6 +15,7 @@ from flows.compare_rows import METHOD, SHOTS, Row, chosen_rows
 from flows.session import dask_runner
 from flows.study_prompts import check_evaluation
 from flows.summary import comparison_shown
+from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
 from mudg_core.index.opened import check_model
@@ -75,9 +76,10 @@ def compare(
     records: list[StageRecord] = []
     chosen = chosen_rows(rows)
     made = []
-    for target in targets:
-        check_evaluation(target)
-        made.append(Contest(settings, target, records, iterations).run(chosen))
+    with marked_if_forgotten(ArtifactStore(settings.storage)):
+        for target in targets:
+            check_evaluation(target)
+            made.append(Contest(settings, target, records, iterations).run(chosen))
     title = f"mudg compare: {', '.join(target.name for target in targets)}"
     page = draw_comparison(Run(settings, records), title=title, comparisons=made)
     built = ComparisonBuild(made, page, records)

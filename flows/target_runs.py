@@ -71,7 +71,8 @@ def announce(submission: Submission) -> None:
 
 
 def find_runs(client: SyncPrefectClient, submissions: Collection[Submission]) -> dict[str, FlowRun]:
-    """The run of each submission that has one: the one that has claimed it, else the first that was made."""
+    """The run of each submission that has one: the one that has claimed it, else the first that was made, if
+    it did not crash before another."""
     found: dict[str, FlowRun] = {}
     for submission in submissions:
         if submission.run and (run := _read(client, submission.run)):
@@ -79,9 +80,14 @@ def find_runs(client: SyncPrefectClient, submissions: Collection[Submission]) ->
     wanted = {submission.id for submission in submissions if not submission.run}
     for run in _runs(client) if wanted else ():
         token = run.parameters.get("submission")
-        if token in wanted and run.state_name != ALREADY_RUNNING:
+        replaced = token in found and has_crashed(run)
+        if token in wanted and run.state_name != ALREADY_RUNNING and not replaced:
             found[token] = run  # newest first: an earlier one takes its place
     return found
+
+
+def has_crashed(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_crashed()
 
 
 def state_of(submission: Submission, run: FlowRun | None) -> str:

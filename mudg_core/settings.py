@@ -58,6 +58,11 @@ class StorageSettings(Area):
         pattern=r"^https?://[^\s<>]+$",
         description="address under which browsers reach the store's files; empty: signed links",
     )
+    link_endpoint_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s<>]+$",
+        description="S3 endpoint in signed links, where browsers know the store by another than endpoint_url",
+    )
     link_hours: float = Field(
         168.0, gt=0, le=168, description="that a signed link opens; a week is the most that S3 allows"
     )

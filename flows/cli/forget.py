@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flows.cli.output import settings_from, show, table_of
 from mudg_core.corpus.forgotten import COLUMNS, Forgotten, read_forgotten, remember
-from mudg_core.dataset.forgotten import touched
+from mudg_core.dataset.forgotten import mark_touched, touched
 from mudg_core.encode.shard import METADATA, EmbeddingShard, gather_metadata
 from mudg_core.errors import InputError, MissingArtifactError
 from mudg_core.index.opened import unknown_rows
@@ -20,13 +20,14 @@ from mudg_core.settings import Json
 from mudg_core.storage import ArtifactStore
 from tasks.index import removed_from
 
-MOST, MOST_BYTES = 100_000, 16 << 20
+MOST, MOST_BYTES, DIGITS = 100_000, 16 << 20, 18
 FIX = "give --url, --row or --file with at least one image; `mudg search --json` shows both"
-KINDS = ("index", "dataset", "model", "report")
+KINDS = ("index", "dataset", "model", "classifier", "report")
 WHAT = {
     "index": "rows left out of a new version",
     "dataset": "marked; images left out by whatever reads it",
     "model": "marked: trained on it; build the target again for one that was not",
+    "classifier": "marked: its model was trained on it; stop using it",
     "report": "marked: may show it; delete copies that you have published",
 }
 
@@ -40,7 +41,8 @@ def run_forget(
     file: Path | None,
     changes: list[str] | None,
 ) -> None:
-    """The list first: if the build after it fails, nothing comes back, and the same command goes on."""
+    """The list first: if the build after it fails, nothing comes back, and the same command goes on. Marks
+    once more after it: what was made meanwhile did not know of the list."""
     settings = settings_from(file, changes)
     store = ArtifactStore(settings.storage)
     asked, numbers = read_list(urls, rows, listed)
@@ -51,7 +53,7 @@ def run_forget(
     result: Json = {"dry_run": dry_run, "addresses": len(asked), "rows": held, "index": None}
     result["touched"] = dict(sorted(more.marked.items()))
     if not dry_run:
-        remember(store, more)
+        mark_touched(store, remember(store, more))
         if held:
             from flows.cli.index import rebuilt_without  # Prefect and Dask take seconds to load
 
@@ -68,6 +70,8 @@ def read_list(urls: Sequence[str], rows: Sequence[int], listed: Path | None) -> 
         raise InputError(what=f"the list cannot be read: {error}", where=str(listed)) from error
     lines = [line.strip() for line in text.splitlines()]
     asked = [url.strip() for url in (*urls, *(line for line in lines if not line.isdecimal())) if url.strip()]
+    if any(line.isdecimal() and len(line) > DIGITS for line in lines) or max(rows, default=0) >= 10**DIGITS:
+        raise InputError(what=f"a row has at most {DIGITS} digits", where=str(listed or "--row"), fix=FIX)
     numbers = sorted({*rows, *(int(line) for line in lines if line.isdecimal())})
     if not small or not 1 <= len(asked) + len(numbers) <= MOST or min(numbers, default=0) < 0:
         what = f"{len(asked) + len(numbers)} images to forget: at least 1 and at most {MOST:,} can be named"

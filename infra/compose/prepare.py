@@ -1,4 +1,5 @@
-"""What the stack needs once, and does not mind twice: a bucket, a work pool, and our deployments."""
+"""What the stack needs once, and does not mind twice: a bucket, a work pool, our deployments, and a limit of
+tasks that use a GPU at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import subprocess
 from pathlib import Path
 
 from botocore.exceptions import ClientError
+from prefect.client.orchestration import get_client
 
+from flows.stack.registered import GPU_LIMIT
 from mudg_core.settings import StorageSettings, load_settings
 from mudg_core.storage.objects_s3 import make_client
 
@@ -34,12 +37,19 @@ def make_bucket(settings: StorageSettings) -> None:
         client.close()
 
 
+def limit_gpu_tasks(limit: int) -> None:
+    """Over all runs, whichever cluster they use."""
+    with get_client(sync_client=True) as client:
+        client.upsert_global_concurrency_limit_by_name(GPU_LIMIT, limit)
+
+
 def main() -> None:
-    storage = load_settings().storage
-    if storage.url.startswith("s3://"):
-        make_bucket(storage)
+    settings = load_settings()
+    if settings.storage.url.startswith("s3://"):
+        make_bucket(settings.storage)
     for command in COMMANDS:
         subprocess.run(command, cwd=ROOT, check=True)
+    limit_gpu_tasks(settings.compute.workers)
 
 
 if __name__ == "__main__":

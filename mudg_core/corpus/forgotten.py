@@ -26,6 +26,7 @@ from mudg_core.storage.manifest import hash_of
 STAGE, POINTER, FILE = "forgotten", "forgotten", "forgotten.json"
 COLUMNS = ("row", "url", "sha256")
 TRIES, BATCH = 10, 65_536
+HOW = {"model": "trained on", "classifier": "trained on", "report": "may show"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Forgotten:
         if not (count := self.marked.get(name, 0)):
             return ""
         images = "an image" if count == 1 else f"{count:,} images"
-        how = {"model": "trained on", "report": "may show"}.get(name.partition("/")[0], "holds")
+        how = HOW.get(name.partition("/")[0], "holds")
         return f"{how} {images} since forgotten"
 
 

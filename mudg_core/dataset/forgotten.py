@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mudg_core.corpus.forgotten import Forgotten
+from mudg_core.corpus.forgotten import Forgotten, read_forgotten, remember
 from mudg_core.dataset.build import CHOSEN
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.errors import MissingArtifactError
@@ -16,7 +17,7 @@ from mudg_core.storage.browse import artifacts
 from mudg_core.storage.condemned import name_of
 from mudg_core.storage.manifest import Manifest
 
-DATASET, MODEL, REPORT = "dataset", "model", "report"
+DATASET, MODEL, CLASSIFIER, REPORT = "dataset", "model", "classifier", "report"
 IMAGES = "images.parquet"
 
 
@@ -33,8 +34,8 @@ def forgotten_in(store: ArtifactStore, dataset: ArtifactRef, forgotten: Forgotte
 
 
 def touched(store: ArtifactStore, forgotten: Forgotten) -> dict[str, int]:
-    """Training sets, models and reports (`stage/key`) that hold, learned from or may show such an image, and
-    how many of them. A model that was trained without them is clean."""
+    """Training sets, models, classifiers and reports (`stage/key`) that hold, learned from or may show such
+    an image, and how many of them. A model trained without them is clean, and so is its classifier."""
     rows = {name_of(m.ref): forgotten_in(store, m.ref, forgotten) for m in artifacts(store, DATASET)}
     counts = {name: len(found) for name, found in rows.items()}
     for manifest in artifacts(store, MODEL):
@@ -42,9 +43,31 @@ def touched(store: ArtifactStore, forgotten: Forgotten) -> dict[str, int]:
         without = inputs.get("without") if isinstance(inputs, dict) else None
         learned = {row for parent in _names(manifest) for row in rows.get(parent, ())}
         counts[name_of(manifest.ref)] = len(learned.difference(without if isinstance(without, list) else ()))
+    for manifest in artifacts(store, CLASSIFIER):
+        trained = [name for name in _names(manifest) if name.startswith(f"{MODEL}/")]
+        counts[name_of(manifest.ref)] = max((counts.get(name, 0) for name in trained), default=0)
     for manifest in artifacts(store, REPORT):
         counts[name_of(manifest.ref)] = max((counts.get(name, 0) for name in _names(manifest)), default=0)
     return {name: count for name, count in counts.items() if count}
+
+
+def mark_touched(store: ArtifactStore, forgotten: Forgotten) -> None:
+    """Marks all that has such an image. Whoever makes something while the list grows does it too, so that of
+    both, whichever comes last sees the other's."""
+    remember(store, Forgotten(marked=touched(store, forgotten)))
+
+
+@contextmanager
+def marked_if_forgotten(store: ArtifactStore) -> Iterator[None]:
+    """For a run that makes models: what it has made by its end is marked if images that it began with were
+    forgotten meanwhile. A store where nobody asks pays one look at a pointer."""
+    before = read_forgotten(store).ref
+    try:
+        yield
+    finally:
+        after = read_forgotten(store)
+        if after.ref != before:
+            mark_touched(store, after)
 
 
 def _names(manifest: Manifest) -> list[str]:

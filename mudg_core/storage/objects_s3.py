@@ -13,6 +13,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, TypeVar
 
@@ -51,6 +52,7 @@ class S3Objects:
         self.prefix = prefix.strip("/")
         self.retries, self.part_bytes = settings.retries, part_bytes
         self.client: Client = client or make_client(settings)
+        self.settings = settings
         weakref.finalize(self, self.client.close)  # or its sockets stay open until nobody knows when
 
     @property
@@ -65,7 +67,15 @@ class S3Objects:
         kind = TYPES.get(PurePosixPath(path).suffix)
         asked = self._object(path) | ({"ResponseContentType": kind} if kind else {})
         with s3_errors(self._where(path)):
-            return str(self.client.generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds))
+            return str(self._signer.generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds))
+
+    @cached_property
+    def _signer(self) -> Client:
+        """A signature holds for one host only, and signing asks nobody: a client that sends no request."""
+        known_as = self.settings.link_endpoint_url
+        if not known_as:
+            return self.client
+        return make_client(self.settings.model_copy(update={"endpoint_url": known_as}))
 
     def put_new(self, path: str, data: bytes) -> str:
         return self._put(path, data, IfNoneMatch="*")

@@ -16,6 +16,8 @@ from flows.cli.app import app
 from flows.cli.forget import read_list
 from flows.cli.units import age
 from flows.collect_garbage import collect_garbage
+from mudg_core.corpus.forgotten import read_forgotten
+from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.errors import InputError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe, circumstances
@@ -168,8 +170,11 @@ def test_forgetting_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     dataset = make_dataset(store)
     model = make(store, "model", {"inputs": {}}, {"x": {}}, dataset=dataset)
+    given = make(store, "classifier", {"inputs": {}}, {"x": {}}, model=model, dataset=dataset)
+    clean = make(store, "model", {"inputs": {"without": [41]}}, {"x": {}}, dataset=dataset)
+    make(store, "classifier", {"inputs": {}}, {"x": {}}, model=clean, dataset=dataset)
     url = "https://x.example/41.jpg?a=1&b=2"
-    names = {f"{ref.stage}/{ref.key}": 1 for ref in (dataset, model)}
+    names = {f"{ref.stage}/{ref.key}": 1 for ref in (dataset, model, given)}
     before = sorted(store.objects.list("artifacts/"))
     dry = answer(mudg(tmp_path, "forget", "--url", url, "--dry-run", "--json"))
     assert dry["touched"] == names and dry["rows"] == [] and dry["index"] is None
@@ -188,11 +193,35 @@ def test_forgetting_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
     assert answer(mudg(tmp_path, "forget", "--url", url, "--json"))["touched"] == names  # asked twice
 
 
+def test_what_is_made_while_somebody_forgets_is_marked_too(tmp_path: Path) -> None:
+    """Both ways: by the command if it comes last, and by the run if that does."""
+    store = store_at(tmp_path)
+    dataset = make_dataset(store)
+    with marked_if_forgotten(store):
+        mudg(tmp_path, "forget", "--url", "https://x.example/41.jpg?a=1&b=2")
+        late = make(store, "model", {"inputs": {}}, {"x": {}}, dataset=dataset)
+        assert f"model/{late.key}" not in read_forgotten(store).marked
+    assert read_forgotten(store).marked[f"model/{late.key}"] == 1
+    before = read_forgotten(store).ref
+    with marked_if_forgotten(store):
+        make(store, "model", {"inputs": {"other": 1}}, {"x": {}}, dataset=dataset)
+    assert read_forgotten(store).ref == before, "a list that did not change costs one look"
+
+
 def test_images_to_forget_are_named_in_a_file_too(tmp_path: Path) -> None:
     listed = tmp_path / "list.txt"
     listed.write_text("\ufeffhttps://x.example/a b.jpg\r\n\n 17 \nhttps://x.example/c.jpg\n")
     asked, rows = read_list(["https://x.example/c.jpg"], [3], listed)
     assert asked == ["https://x.example/c.jpg", "https://x.example/a b.jpg"] and rows == [3, 17]
-    for words in ([], ["--row", "-1"], ["--file", str(tmp_path / "none")], ["--row", "5"]):
+    listed.write_text("1" * 5000)
+    huge = str(2**63)
+    for words in (
+        [],
+        ["--row", "-1"],
+        ["--file", str(tmp_path / "none")],
+        ["--row", "5"],
+        ["--file", str(listed)],
+        ["--row", huge],
+    ):
         refused = mudg(tmp_path, "forget", *words, "--json")
         assert refused.exit_code == 2 and answer(refused)["error"] == "InputError"

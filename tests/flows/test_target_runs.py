@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -21,7 +23,7 @@ from prefect.states import (
     Scheduled,
 )
 
-from flows import target_runs
+from flows import target_runs, watch_inbox
 from flows.target_runs import announce, cancel_run, find_runs, state_of
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
@@ -101,6 +103,31 @@ def test_the_run_that_has_it_is_found_and_else_the_first(desk: Submissions, one:
     other = desk.add(parse_target(SPEC), SPEC, "command")
     lost = desk.claim("zoo", other.id, str(uuid.uuid4()))
     assert find_runs(server, [other]) == find_runs(server, [lost]) == {}
+
+
+def test_a_run_that_crashed_before_its_claim_is_none(
+    desk: Submissions, one: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is announced again, and then the later one counts."""
+    dead, later = a_run(Crashed(), one.id), a_run(Scheduled(), one.id)
+    server: Any = Server(dead)
+    monkeypatch.setattr(watch_inbox, "prefect_client", lambda: nullcontext(server))
+    assert find_runs(server, [one]) == {one.id: dead} and not watch_inbox.has_run(one)
+    server = Server(later, dead)
+    assert find_runs(server, [one]) == {one.id: later} and watch_inbox.has_run(one)
+    claimed = desk.claim("zoo", one.id, str(dead.id))
+    assert watch_inbox.has_run(claimed)
+
+
+def test_announcing_again_is_another_event(desk: Submissions, one: Submission) -> None:
+    """Prefect ignores one that it has seen within half an hour."""
+    sent: list[str] = []
+    server: Any = SimpleNamespace(_client=SimpleNamespace(post=lambda _, json: sent.append(json[0]["id"])))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target_runs, "prefect_client", lambda: nullcontext(server))
+        for submission in (one, one, one.changed(taken=one.taken + timedelta(minutes=11))):
+            announce(submission)
+    assert sent[0] == sent[1] != sent[2]
 
 
 def test_it_is_found_behind_many_others(one: Submission) -> None:

@@ -50,13 +50,15 @@ def test_prepare_makes_a_bucket_once_and_leaves_others_alone(s3_environment: Sea
             client.get_bucket_lifecycle_configuration(Bucket="infra-made")
 
 
-def test_prepare_then_registers_pool_and_deployments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepare_then_registers_pool_deployments_and_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[Any] = []
     monkeypatch.setenv("MUDG_STORAGE__URL", "s3://somewhere/store")
     monkeypatch.setattr(prepare, "make_bucket", called.append)
     monkeypatch.setattr(prepare.subprocess, "run", lambda command, **_: called.append(command))
+    monkeypatch.setattr(prepare, "limit_gpu_tasks", called.append)
+    monkeypatch.setenv("MUDG_COMPUTE__WORKERS", "3")
     prepare.main()
-    assert called == [load_settings().storage, *prepare.COMMANDS]
+    assert called == [load_settings().storage, *prepare.COMMANDS, 3]
     assert "mudg" in prepare.COMMANDS[0]
 
 

@@ -42,6 +42,19 @@ def test_a_link_opens_its_own_file_only_and_for_its_time_only(s3_settings: Stora
         urlopen(link.replace("report.html", "img_emb/img_emb_0.npy", 1), timeout=30)
 
 
+def test_a_link_names_the_store_as_browsers_know_it(s3_settings: StorageSettings) -> None:
+    """Workers reach it by a name of their own network, and a signature holds for one name only."""
+    known = str(s3_settings.endpoint_url).replace("127.0.0.1", "localhost")
+    store = ArtifactStore(s3_settings.model_copy(update={"link_endpoint_url": known}))
+    ref = store.build(recipe(), maker())
+    link = store.link(ref, REPORT)
+    assert link.startswith(f"{known}/")
+    with urlopen(link, timeout=30) as answer:
+        assert answer.read() == store.file(ref, REPORT).read_bytes()
+    with pytest.raises(HTTPError, match="403"):
+        urlopen(link.replace("localhost", "127.0.0.1", 1), timeout=30)
+
+
 def test_whoever_serves_the_files_is_asked_instead(settings: StorageSettings) -> None:
     store = ArtifactStore(settings.model_copy(update={"browse_url": "https://files.example.org/mudg/"}))
     ref = store.build(recipe(), maker())
