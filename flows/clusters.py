@@ -125,10 +125,11 @@ def warn_if_open(address: str) -> None:
 
 
 def _configuration(compute: ComputeSettings) -> dict[str, Any]:
-    """Jobs may wait in SLURM's queue as long as a task may take."""
+    """Jobs may wait in SLURM's queue as long as a task may take. Elsewhere a worker that died is started again
+    by its nanny, on a busy machine in more than the 15 s after which Dask would give up both, for good."""
     if compute.cluster == "slurm":
         return DASK | {"distributed.scheduler.no-workers-timeout": f"{compute.task_timeout_seconds}s"}
-    return DASK
+    return DASK | {"distributed.deploy.lost-worker-timeout": "300s"}
 
 
 def _start(compute: ComputeSettings) -> AbstractContextManager[Any]:

@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 from prefect import Flow
+from prefect.settings import PREFECT_API_URL
 from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 
 from flows.clusters import is_loopback, scheduler
 from flows.server import prefect_api
 from mudg_core.encode.weights import absolute
+from mudg_core.errors import OrchestrationError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore
 
@@ -44,7 +47,14 @@ def prepared(settings: Settings) -> Settings:
 def call(flow: Flow[..., R], settings: Settings, *arguments: Any) -> R:
     """Runs a flow with its tasks on the scheduler that the settings name."""
     runner = dask_runner(settings.compute.dask_address)
-    result: R = flow.with_options(task_runner=runner)(settings, *arguments)
+    try:
+        result: R = flow.with_options(task_runner=runner)(settings, *arguments)
+    except httpx.TransportError as error:  # nobody but Prefect's client speaks by it in a flow
+        raise OrchestrationError(
+            what=f"the Prefect server does not answer: {error}",
+            where=PREFECT_API_URL.value() or "",
+            fix="see that it is up (`mudg doctor`), and run again: what is made stays",
+        ) from error
     return result
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dask.utils import format_bytes
+from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
@@ -17,12 +19,14 @@ from prefect.futures import PrefectFuture
 from prefect.states import Cancelled
 
 from mudg_core.errors import OrchestrationError
+from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef
 from tasks.bar import Progress, progress_bar, silent
 from tasks.run import Run
 
 log = logging.getLogger(__name__)
 
+SUBMITTING = (OSError, ClosedClientError)  # what a client raises that does not reach its scheduler
 Future = PrefectFuture[list[dict[str, str]]]
 PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is away
 
@@ -61,8 +65,9 @@ class Pending:
     def _made(self, batch: Batch) -> list[ArtifactRef]:
         if isinstance(batch.made, list):
             return batch.made
-        seconds = self.run.settings.compute.task_timeout_seconds * self.per_task
-        refs = _patiently(batch, batch.made, seconds)
+        compute = self.run.settings.compute
+        with scheduler_named(batch.name, compute, FutureCancelledError):
+            refs = _patiently(batch, batch.made, compute.task_timeout_seconds * self.per_task)
         return [ArtifactRef.model_validate(ref) for ref in refs]
 
     def _bar(self) -> AbstractContextManager[Progress]:
@@ -73,6 +78,19 @@ class Pending:
         return progress_bar(
             name, f"{name}: {self.artifacts:,} artifacts, {self.cached:,} of them there before"
         )
+
+
+@contextmanager
+def scheduler_named(name: str, compute: ComputeSettings, *lost: type[Exception]) -> Iterator[None]:
+    """What a client raises that has lost its scheduler, or never had it, as an error that says so."""
+    try:
+        yield
+    except lost as error:
+        raise OrchestrationError(
+            what=f"the Dask scheduler does not answer, and {name} is lost: {error}",
+            where=compute.dask_address or "compute.dask_address",
+            fix="start it and its workers again (`mudg doctor` asks it), and run again: what is made stays",
+        ) from error
 
 
 def _patiently(batch: Batch, future: Future, seconds: float) -> list[dict[str, str]]:
@@ -118,10 +136,17 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
     except KilledWorker as error:
         raise OrchestrationError(
             what=f"{name} took down {error.allowed_failures + 1} workers, one after the other",
-            fix="most often memory was short: raise compute.memory_limit, or make batches smaller",
+            fix=f"most often memory was short{_limit(error)}: raise compute.memory_limit, or make less at a "
+            "time (encode.batch_size, train.image_chunk, corpus.rows_per_shard)",
         ) from error
     except TimeoutError as error:
         raise OrchestrationError(
             what=f"{name} was not done after {seconds:.0f} s",
             fix="see that a worker is free (and has the GPU resource), or raise compute.task_timeout_seconds",
         ) from error
+
+
+def _limit(error: KilledWorker) -> str:
+    """As the worker had it, whoever started that."""
+    limit = error.last_worker.memory_limit
+    return f" (a worker has {format_bytes(limit)})" if limit else ""

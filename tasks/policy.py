@@ -27,7 +27,7 @@ from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.bar import Progress, progress_bar, silent
 from tasks.code import CODE, check_code
-from tasks.pending import Batch, Future, Pending
+from tasks.pending import SUBMITTING, Batch, Future, Pending, scheduler_named
 from tasks.run import Run
 from tasks.stopping import is_unwanted
 
@@ -127,7 +127,8 @@ class Stage:
         chosen = self._named(execute, name, self.tags)
 
         def submit() -> Future:
-            with self._placement(run.settings):
+            compute = run.settings.compute
+            with self._placement(run.settings), scheduler_named(name, compute, *SUBMITTING):
                 return chosen.submit(where, run.settings, recipes, run.part, CODE)
 
         return Batch(name, submit(), submit)

@@ -11,6 +11,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.schemas.objects import State
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
@@ -179,7 +180,12 @@ class Lost:
         (TimeoutError(), "task_timeout_seconds"),
         (NoWorkerError("task", 1.0), "workers start"),
         (NoValidWorkerError("task", set(), set(), {}, 1.0), "workers start"),
-        (KilledWorker("task", SimpleNamespace(address="tcp://x"), 3), "memory_limit"),
+        (
+            KilledWorker("task", SimpleNamespace(memory_limit=2 << 30), 3),
+            "short (a worker has 2.00 GiB): raise compute.memory_limit",
+        ),
+        (KilledWorker("task", SimpleNamespace(memory_limit=0), 3), "short: raise compute.memory_limit"),
+        (FutureCancelledError("task", "scheduler-connection-lost"), "mudg doctor"),
     ],
 )
 def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, settings: Settings) -> None:

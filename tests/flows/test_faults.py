@@ -1,0 +1,78 @@
+"""Tasks that fail, kill their workers or eat their memory, on real Prefect and real Dask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dask
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+from prefect.client.schemas.sorting import FlowRunSort
+
+from flows.clusters import scheduler
+from flows.session import call
+from mudg_core.errors import DataError, OrchestrationError
+from mudg_core.settings import Settings
+from tests.support.places import Place
+from tests.support.tiny import begun, ref_of, settings_of, tiny, tiny_flow, verified
+
+LIMIT = "800MiB"
+
+
+@pytest.fixture
+def settings(servers: Place, tmp_path: Path) -> Settings:
+    return settings_of(tmp_path, dask_address=servers.dask)
+
+
+def last_state() -> str:
+    """Of the flow, as the server has it."""
+    with get_client(sync_client=True) as client:
+        named = FlowFilter(name=FlowFilterName(any_=[tiny_flow.name]))
+        (run,) = client.read_flow_runs(flow_filter=named, sort=FlowRunSort.START_TIME_DESC, limit=1)
+    return str(run.state_name)
+
+
+def test_f06_finished_siblings_are_not_made_again(settings: Settings, tmp_path: Path) -> None:
+    script = tmp_path / "do-3"
+    script.write_text("fail")
+    with pytest.raises(DataError, match="number 3"):
+        call(tiny_flow, settings, [1, 2, 3])
+    assert begun(tmp_path) == [1, 2, 3]
+    kept = [ref_of(tmp_path, number) for number in (1, 2)]
+    script.unlink()
+    made = call(tiny_flow, settings, [1, 2, 3])
+    assert made[:2] == [str(ref) for ref in kept]
+    assert begun(tmp_path) == [1, 2, 3, 3]
+
+
+def test_f04_a_task_that_kills_four_workers(settings: Settings, tmp_path: Path) -> None:
+    script = tmp_path / "do-2"
+    script.write_text("rest die")
+    with pytest.raises(OrchestrationError) as raised:
+        call(tiny_flow, settings, [1, 2])
+    name = tiny.run_name("", [tiny.recipe(settings, {"number": 2})], "2 of 2")
+    assert f"{name} took down 4 workers" in raised.value.what
+    assert last_state() == "Failed"
+    assert begun(tmp_path) == [1, 2, 2, 2, 2]
+    assert verified(tmp_path, 1) and ref_of(tmp_path, 2) is None
+    script.unlink()
+    call(tiny_flow, settings, [1, 2])
+    assert last_state() == "Completed" and begun(tmp_path)[5:] == [2]
+
+
+def test_f12_a_worker_over_its_memory_limit_is_told_with_the_limit_and_the_batch_size(
+    servers: Place, tmp_path: Path
+) -> None:
+    """Once is enough: the scheduler gives up at the first worker."""
+    (tmp_path / "do-1").write_text("grow")
+    compute = settings_of(tmp_path, memory_limit=LIMIT).compute
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        scheduler(compute) as address,
+        pytest.raises(OrchestrationError, match="took down 1 workers") as raised,
+    ):
+        call(tiny_flow, settings_of(tmp_path, dask_address=address), [1])
+    assert "compute.memory_limit" in raised.value.fix and "800.00 MiB" in raised.value.fix
+    assert "encode.batch_size" in raised.value.fix and "train.image_chunk" in raised.value.fix
+    assert begun(tmp_path) == [1] and ref_of(tmp_path, 1) is None
