@@ -125,8 +125,8 @@ def warn_if_open(address: str) -> None:
 
 
 def _configuration(compute: ComputeSettings) -> dict[str, Any]:
-    """Jobs may wait in SLURM's queue as long as a task may take. Elsewhere a worker that died is started again
-    by its nanny, on a busy machine in more than the 15 s after which Dask would give up both, for good."""
+    """Jobs may wait in SLURM's queue as long as a task may take. Elsewhere a nanny starts a worker again that
+    died, on a busy machine in more than the 15 s after which Dask would give up both, for good."""
     if compute.cluster == "slurm":
         return DASK | {"distributed.scheduler.no-workers-timeout": f"{compute.task_timeout_seconds}s"}
     return DASK | {"distributed.deploy.lost-worker-timeout": "300s"}

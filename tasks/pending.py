@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from dask.utils import format_bytes
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import State
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.futures import PrefectFuture
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Cancelled
 
 from mudg_core.errors import OrchestrationError
@@ -28,6 +30,7 @@ log = logging.getLogger(__name__)
 
 SUBMITTING = (OSError, ClosedClientError)  # what a client raises that does not reach its scheduler
 Future = PrefectFuture[list[dict[str, str]]]
+QUEUE_SECONDS = 86_400.0  # in which a task must have got its GPU slot
 PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is away
 
 
@@ -127,7 +130,7 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
     Always by `.result()`: a bare `.wait()` hides that a worker was killed.
     """
     try:
-        return future.result(timeout=seconds)
+        return _awaited(future, seconds)
     except (NoWorkerError, NoValidWorkerError) as error:
         raise OrchestrationError(
             what=f"there is no worker that could run {name}",
@@ -144,6 +147,39 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
             what=f"{name} was not done after {seconds:.0f} s",
             fix="see that a worker is free (and has the GPU resource), or raise compute.task_timeout_seconds",
         ) from error
+
+
+def _awaited(future: Future, seconds: float) -> list[dict[str, str]]:
+    """As long as it may take from when it began. While other runs have the GPU it has not: it stands in line,
+    on a worker, for a slot."""
+    deadline, left = time.monotonic() + QUEUE_SECONDS, seconds
+    while True:
+        try:
+            return future.result(timeout=left)
+        except TimeoutError:
+            left = min(_left(future, seconds), deadline - time.monotonic())
+            if left <= 0:
+                raise
+
+
+def _left(future: Future, seconds: float) -> float:
+    """Of the time that a task has once it runs; none if nobody knows that it stands in line."""
+    with suppress(Exception), _asking() as client:
+        state = client.read_task_run(future.task_run_id).state
+        if state is not None and state.is_pending():
+            return seconds
+        if state is not None and state.is_running():
+            return seconds - (datetime.now(UTC) - state.timestamp).total_seconds()
+    return 0.0
+
+
+@contextmanager
+def _asking() -> Iterator[SyncPrefectClient]:
+    """Without a server configured Prefect would start one."""
+    if not PREFECT_API_URL.value():
+        raise OrchestrationError(what="no Prefect server is configured")
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 2}), get_client(sync_client=True) as client:
+        yield client
 
 
 def _limit(error: KilledWorker) -> str:

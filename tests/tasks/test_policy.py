@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import asyncio
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -15,7 +18,8 @@ from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.schemas.objects import State
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
-from prefect.states import exception_to_failed_state
+from prefect.states import Pending as pending_state
+from prefect.states import Running, exception_to_failed_state
 from prefect_dask.task_runners import PrefectDaskFuture
 
 import tasks.coarse
@@ -224,6 +228,48 @@ def test_f16_a_task_that_asks_for_its_slot_in_vain_is_started_again(
     gone = Batch("model 3fa9c2d1", Away([]), lambda: Away([]))  # type: ignore[arg-type, return-value]
     with pytest.raises(OrchestrationError, match="Prefect server"):
         Pending(Run(settings), "model", 1, 0, 1, [gone]).results()
+
+
+class InLine:
+    """A task that is not done in time, and what Prefect says of it each time that somebody asks."""
+
+    task_run_id = uuid4()
+
+    def __init__(self, *states: Any) -> None:
+        self.states, self.waited = list(states), list[float]()
+
+    def result(self, timeout: float) -> list[dict[str, str]]:
+        self.waited.append(timeout)
+        if not self.states:
+            return [PARENT.model_dump()]
+        raise TimeoutError
+
+    def read_task_run(self, task_run_id: Any) -> Any:
+        return SimpleNamespace(state=self.states.pop(0))
+
+
+@pytest.mark.parametrize(
+    ("states", "most"),
+    [
+        ([pending_state()], [3600, 3600]),
+        ([pending_state(), pending_state(), Running()], [3600, 3600, 3600, 3600]),
+        ([None, Running()], None),
+        ([Running(timestamp=datetime.now(UTC) - timedelta(hours=2)), Running()], None),
+    ],
+)
+def test_time_in_line_for_a_gpu_does_not_count(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, states: list[Any], most: list[float] | None
+) -> None:
+    future = InLine(*states)
+    monkeypatch.setattr(tasks.pending, "_asking", lambda: nullcontext(future))
+    batch = Batch("model 3fa9c2d1", future)  # type: ignore[arg-type]
+    made = Pending(Run(settings), "model", 1, 0, 1, [batch])
+    if most is None:
+        with pytest.raises(OrchestrationError, match="not done after 3600 s"):
+            made.results()
+    else:
+        assert made.results() == [PARENT]
+        assert future.waited == pytest.approx(most, abs=60)
 
 
 def test_f11_no_worker_has_the_gpu_resource(settings: Settings) -> None:
