@@ -35,6 +35,7 @@ class Asked:
     rows: int | None
     queries: int | None
     pair_images: int | None
+    evaluation_images: int | None
 
 
 def run_plan(asked: Asked, as_json: bool, file: Path | None, changes: Sequence[str] | None) -> None:
@@ -62,10 +63,11 @@ def _added_rows(settings: Settings) -> int | None:
 
 def _workload(settings: Settings, asked: Asked) -> Workload:
     if not asked.paper:
-        return workload(settings, asked.queries, asked.pair_images)
+        return workload(settings, asked.queries, asked.pair_images, tested=asked.evaluation_images)
     subset = min(settings.corpus.rows, settings.index.training_texts)
     pool = None if settings.augment.descriptors else published.POOL
-    return workload(settings, asked.queries or published.QUERIES, asked.pair_images or subset, pool)
+    tested = published.TESTED if asked.evaluation_images is None else asked.evaluation_images
+    return workload(settings, asked.queries or published.QUERIES, asked.pair_images or subset, pool, tested)
 
 
 def _machine(asked: Asked, settings: Settings) -> Hardware:
@@ -135,6 +137,7 @@ def _amounts(work: Workload) -> Json:
         "queries": work.queries,
         "classes": work.classes,
         "training_images": work.picks,
+        "evaluation_images": work.tested,
     }
 
 
@@ -154,7 +157,7 @@ def _heading(work: Workload, machine: Hardware) -> str:
         f"index     {units.count(work.cells)} cells, code {work.settings.index.code}, trained on "
         f"{units.count(work.pairs)} texts; q(p) over {_searched(work)}\n"
         f"target    {units.count(work.queries)} queries of {units.count(work.classes)} classes, "
-        f"student {work.settings.train.model}\n"
+        f"student {work.settings.train.model}, {units.count(work.tested)} evaluation images\n"
         f"hardware  {machine.devices} x {machine.name}: {rate} TFLOP/s, {units.size(machine.memory_rate)}/s "
         f"memory, {units.size(machine.storage_rate)}/s storage\n          {machine.source}"
     )
@@ -212,7 +215,7 @@ def _notes(work: Workload, machine: Hardware, estimates: list[Estimate]) -> list
     notes = [
         "Times are lower bounds (the slowest of arithmetic, memory and storage), in single precision and "
         "without downloads;\none that was measured is from a short trial. Memory is what the data needs, "
-        "over all workers. finetune is one model, roughly."
+        "over all workers. finetune and\nwhat follows is of one model, roughly."
     ]
     if work.pair_images < work.rows:
         flop = units.flop(2.0 * work.pairs * work.rows * work.dim)

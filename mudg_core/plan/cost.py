@@ -27,6 +27,10 @@ class Cost:
     memory: float  # held at once for the stage's data, all workers together
     stored: float  # what stays
 
+    def plus(self, *, flop: float, moved: float, read: float) -> Cost:
+        """The same with some more to do."""
+        return replace(self, flop=self.flop + flop, moved=self.moved + moved, read=self.read + read)
+
 
 @dataclass(frozen=True)
 class Estimate:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 SOURCE = 'the paper, appendix "Hardware and Computational Cost" (A40, A100 and L40S, one GPU at a time)'
 QUERIES = 16_000  # ImageNet-1K: 1000 classes, 16 augmentations
 POOL = 4_227
+TESTED = 50_000  # ImageNet-1K's validation images
 
 
 @dataclass(frozen=True)

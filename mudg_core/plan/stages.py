@@ -1,4 +1,5 @@
-"""The cost of making an index: embed, pair, train, populate. What a target costs is in `target_stages.py`.
+"""The cost of making an index: embed, pair, train, populate. What a target costs is in `target_stages.py`
+and `judged_stages.py`.
 
 Every function is one arrow of the pipeline's diagram. Memory is what a stage holds for its data, over all
 workers; each process needs some hundred megabytes more for Python and its libraries.
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from mudg_core.index.codes import SCALAR_BITS, vector_bytes
 from mudg_core.index.pairs import NEIGHBORS
 from mudg_core.index.variants import CENTROIDS
-from mudg_core.plan import target_stages
+from mudg_core.plan import judged_stages, target_stages
 from mudg_core.plan.cost import FLOAT, HALF, Cost, product
 from mudg_core.plan.workload import Workload
 
@@ -22,8 +23,9 @@ PQ_CENTROIDS = 256
 
 
 def costs(work: Workload) -> list[Cost]:
-    """All stages in the order they run."""
-    return [embed(work), pair(work), train(work), populate(work), *target_stages.costs(work)]
+    """All stages that cost something, about in the order they run."""
+    index = [embed(work), pair(work), train(work), populate(work)]
+    return [*index, *target_stages.costs(work), *judged_stages.costs(work)]
 
 
 def embed(work: Workload) -> Cost:

@@ -1,4 +1,5 @@
-"""The cost of one target on a finished index: augment, search, label, select, fetch, finetune.
+"""The cost of one target on a finished index: augment, search, label, select, fetch, finetune. What comes
+after a model is there is in `judged_stages.py`.
 
 `label` and `select` count what their arrays ask for; much of their time is Python's.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 from mudg_core.dataset.select import IMAGES_AT_ONCE
 from mudg_core.index.codes import vector_bytes
 from mudg_core.plan.cost import FLOAT, HALF, Cost, product
+from mudg_core.plan.towers import Tower
 from mudg_core.plan.workload import Workload
 
 SAMPLE_BYTES = 4000  # of a sample in a shard beside its pixels: tar headers, caption, metadata
@@ -26,16 +28,23 @@ def image_bytes(work: Workload) -> float:
     return SAMPLE_BYTES + JPEG_BYTES_A_PIXEL * work.settings.corpus.image_size**2
 
 
+def forward(tower: Tower, count: int, batch: int) -> tuple[float, float]:
+    """FLOP and memory traffic of so many images or texts; weights are read once for each batch."""
+    each = 2 * tower.layers * tower.block_bytes + FLOAT * tower.parameters / max(1, batch)
+    return count * tower.flop, count * each
+
+
 def augment(work: Workload) -> Cost:
     """Adaptive: every class with every descriptor of the pool through the text tower, then the queries."""
     tower, batch = work.encoder.text, work.batch
     scored = work.pool * work.classes if work.settings.augment.method == "adaptive" else 0
     texts = scored + work.queries + work.classes
     features = FLOAT * (work.queries + work.classes) * work.dim
+    flop, moved = forward(tower, texts, batch)
     return Cost(
         "augment",
-        flop=texts * tower.flop,
-        moved=texts * (2 * tower.layers * tower.block_bytes + FLOAT * tower.parameters / batch),
+        flop=flop,
+        moved=moved,
         read=0,
         written=features,
         memory=FLOAT * work.encoder.parameters + batch * tower.block_bytes + features,
@@ -98,13 +107,19 @@ def select(work: Workload) -> Cost:
 
 
 def fetch(work: Workload) -> Cost:
-    """The chosen images, embedded afresh. Links that are dead and the network's speed are not known."""
-    tower, batch = work.encoder.image, min(work.picks, work.batch)
-    images = work.picks * image_bytes(work)
+    """The chosen images. Links that are dead and the network's speed are not known."""
+    return fetched(work, "fetch", work.picks)
+
+
+def fetched(work: Workload, stage: str, count: int) -> Cost:
+    """So many images of the corpus, embedded afresh."""
+    tower, batch = work.encoder.image, min(count, work.batch)
+    images = count * image_bytes(work)
+    flop, moved = forward(tower, count, batch)
     return Cost(
-        "fetch",
-        flop=work.picks * tower.flop,
-        moved=work.picks * (2 * tower.layers * tower.block_bytes + FLOAT * tower.parameters / batch),
+        stage,
+        flop=flop,
+        moved=moved,
         read=images,
         written=images,
         memory=FLOAT * work.encoder.parameters + batch * tower.block_bytes + images,

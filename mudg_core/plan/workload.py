@@ -1,4 +1,4 @@
-"""How much of everything a run has: settings, and the three numbers that no setting says."""
+"""How much of everything a run has: settings, and the four numbers that no setting says."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Workload:
     pair_images: int  # searched for q(p)
     queries: int
     pool: int  # descriptors to choose from
+    tested: int  # evaluation images
 
     @property
     def rows(self) -> int:
@@ -73,24 +74,39 @@ class Workload:
     def picks(self) -> int:
         return min(self.candidates, self.classes * self.settings.dataset.per_class)
 
+    @property
+    def held_out(self) -> int:
+        """Images that the gate judges by, at most: candidates that are not trained on."""
+        gate = self.settings.gate
+        each = max(1, min(gate.per_class, gate.images // self.classes))
+        return min(self.candidates - self.picks, self.classes * each)
+
 
 def workload(
-    settings: Settings, queries: int | None = None, pair_images: int | None = None, pool: int | None = None
+    settings: Settings,
+    queries: int | None = None,
+    pair_images: int | None = None,
+    pool: int | None = None,
+    tested: int | None = None,
 ) -> Workload:
-    """`pair_images` defaults to the whole corpus, which is what the index build searches for q(p)."""
+    """`pair_images` defaults to the whole corpus, which is what the index build searches for q(p); `tested`
+    to as many as the demo has for each class in a domain."""
     rows = settings.corpus.rows
     if pair_images is not None and pair_images > rows:
         raise InputError(
             what=f"q(p) over {pair_images} images of a corpus of {rows}",
             fix="search at most the corpus, or raise corpus.rows",
         )
+    queries = queries or USUAL_CLASSES * queries_per_class(settings)
+    classes = -(-queries // queries_per_class(settings))
     return Workload(
         settings=settings,
         encoder=_towers(settings.encode.model),
         student=_towers(settings.train.model),
         pair_images=pair_images or rows,
-        queries=queries or USUAL_CLASSES * queries_per_class(settings),
+        queries=queries,
         pool=pool or _pool(settings.augment),
+        tested=classes * settings.evaluate.demo_images_per_class if tested is None else tested,
     )
 
 

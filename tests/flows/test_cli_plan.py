@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from flows import build_classifier
 from flows.cli import plan as command
 from flows.cli import units
 from flows.cli.app import app
 from mudg_core.plan.hardware import Hardware
+from tasks.policy import Stage
 
 runner = CliRunner()
 CPU = ["plan", "--hardware", "cpu-64"]
@@ -54,7 +56,7 @@ def test_the_papers_scale_as_a_table() -> None:
 
 def test_columns_are_aligned() -> None:
     table = runner.invoke(app, ["plan", "--paper"]).stdout.split("\n\n")[1].splitlines()
-    assert len(table) == 12
+    assert len(table) == 19
     starts = [match.start() for match in re.finditer(r"(?<=  )\S", table[0])]
     assert all(len(line) < start or line[start - 2 : start] == "  " for line in table for start in starts)
 
@@ -71,6 +73,32 @@ def test_the_papers_scale_as_json() -> None:
     assert (populate["paper"]["seconds"], populate["paper"]["stored_bytes"]) == (86_400, 850e9)
     assert stage(result, "pair")["paper"] is None
     assert result["total"]["hours"] == pytest.approx(sum(line["hours"] for line in result["stages"]))
+
+
+# Lines of the plan that are not called as their stages are; and stages that make tables and pages, of which
+# none grows with the corpus or runs a model on images.
+CALLED = {
+    "queries": "augment",
+    "candidates": "search",
+    "labels": "label",
+    "picks": "select",
+    "dataset": "fetch",
+    "model": "finetune",
+}
+SMALL = {"warnings", "map", "recall", "report"}
+
+
+def test_no_stage_of_a_target_is_forgotten() -> None:
+    run = {value.name for value in vars(build_classifier).values() if isinstance(value, Stage)}
+    planned = [line["stage"] for line in as_json(*CPU)["stages"]]
+    assert {CALLED.get(name, name) for name in run - SMALL} == set(planned[4:])  # after those of the index
+    assert run >= SMALL | CALLED.keys() and len(planned) == len(set(planned))
+
+
+def test_what_is_not_run_is_not_planned() -> None:
+    plain = as_json(*CPU, "--evaluation-images", "0", "--set", "gate.enabled=false")
+    assert [line["stage"] for line in plain["stages"][-2:]] == ["finetune", "classifier"]
+    assert plain["workload"]["evaluation_images"] == 0
 
 
 def test_other_settings_go_on_top_of_the_papers(tmp_path: Path) -> None:

@@ -218,6 +218,10 @@ def plan(
     pair_images: Annotated[
         int | None, typer.Option(min=1, help="Images searched for q(p).", show_default="all rows")
     ] = None,
+    evaluation_images: Annotated[
+        int | None,
+        typer.Option(min=0, help="Of the target.", show_default="evaluate.demo_images_per_class each"),
+    ] = None,
     as_json: AsJson = False,
     file: SettingsFile = None,
     changes: Overrides = None,
@@ -236,7 +240,7 @@ def plan(
     from flows.cli.plan import Asked, run_plan
 
     with exit_codes(as_json):
-        asked = Asked(paper, hardware, devices, rows, queries, pair_images)
+        asked = Asked(paper, hardware, devices, rows, queries, pair_images, evaluation_images)
         run_plan(asked, as_json, file, changes)
 
 

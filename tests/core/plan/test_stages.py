@@ -110,4 +110,5 @@ def test_codes_are_compared() -> None:
 
 def test_stages_are_those_of_the_diagram_in_its_order() -> None:
     names = "embed pair train populate augment search label select fetch finetune"
+    names += " held-out gate evaluation leaks zero-shot scores classifier"
     assert [cost.stage for cost in costs(small())] == names.split()

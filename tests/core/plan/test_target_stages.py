@@ -19,7 +19,7 @@ def test_search_by_hand() -> None:
 def test_search_reads_only_the_cells_probed() -> None:
     """One query, two cells of ten."""
     work = small(augment={"method": "none"}, corpus={"rows": 1000})
-    one = type(work)(work.settings, work.encoder, work.student, work.pair_images, 1, work.pool)
+    one = type(work)(work.settings, work.encoder, work.student, work.pair_images, 1, work.pool, 0)
     assert search(one).read == pytest.approx(200 * 520 + 10 * 512)
 
 
