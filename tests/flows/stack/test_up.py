@@ -183,7 +183,7 @@ def test_down_leaves_no_process_no_port_and_no_run(up: Up) -> None:
     listening = {one.laddr.port for one in psutil.net_connections() if one.status == psutil.CONN_LISTEN}
     assert not listening & set(state.ports.values())
     with closing(sqlite3.connect(up.folder / "prefect/prefect.db")) as database:
-        query = "SELECT state_type FROM {} WHERE state_type IS NOT 'SCHEDULED'"
+        query = "SELECT state_type FROM {} WHERE state_type NOT IN ('SCHEDULED', 'COMPLETED')"
         left = [database.execute(query.format(table)).fetchall() for table in ("flow_run", "task_run")]
     assert left == [[("CRASHED",)], [("CRASHED",)]]
     assert said("down", cwd=up.cwd) == {"ended": [], "wiped": []}
