@@ -29,6 +29,7 @@ from tasks.run import Run
 log = logging.getLogger(__name__)
 
 SUBMITTING = (OSError, ClosedClientError)  # what a client raises that does not reach its scheduler
+UNREACHED = "Failed to reach API"  # how Prefect begins a RuntimeError, which has no class of its own
 Future = PrefectFuture[list[dict[str, str]]]
 QUEUE_SECONDS = 86_400.0  # in which a task must have got its GPU slot
 PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is away
@@ -141,6 +142,13 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
             what=f"{name} took down {error.allowed_failures + 1} workers, one after the other",
             fix=f"most often memory was short{_limit(error)}: raise compute.memory_limit, or make less at a "
             "time (encode.batch_size, train.image_chunk, corpus.rows_per_shard)",
+        ) from error
+    except RuntimeError as error:
+        if UNREACHED not in str(error):
+            raise
+        raise OrchestrationError(
+            what=f"{name} did not begin, as its worker does not reach the Prefect server: {error}",
+            fix="set PREFECT_API_URL to an address that workers reach too, and run again: what is made stays",
         ) from error
     except TimeoutError as error:
         raise OrchestrationError(

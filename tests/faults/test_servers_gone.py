@@ -89,17 +89,26 @@ def test_f17_the_prefect_server_is_gone_for_good(tmp_path: Path) -> None:
     assert begun(tmp_path) == [1, 2]
 
 
-def test_f18_only_the_workers_cannot_reach_the_prefect_server(tmp_path: Path) -> None:
-    """What they make is committed once and known to the flow, which Dask tells; the server misses tasks."""
-    (tmp_path / "do-2").write_text("hang")
+def test_f18_a_worker_loses_its_link_to_the_prefect_server(tmp_path: Path) -> None:
+    """What it makes is committed once and known to the flow, which Dask tells; the server misses tasks."""
+    (tmp_path / "do-2").write_text("rest cut")
     run = TinyRun(tmp_path)
-    with dask(tmp_path, HTTP_PROXY=NOWHERE, http_proxy=NOWHERE) as cluster:
-        run.begin(1, 2, dask_address=cluster.address)
-        run.at(2)
-        run.go(2)
+    with dask(tmp_path) as cluster:
+        run.begin(1, 2, 3, dask_address=cluster.address)
         ended = run.ended()
-    assert ended["made"] == [str(verified(tmp_path, number)) for number in (1, 2)]
-    assert begun(tmp_path) == [1, 2]
-    assert task_states(tmp_path)["Completed"] == 0, "the link was not cut"
+        until(lambda: (tmp_path / "refused").exists() or None, "a call that was refused")
+    assert ended["made"] == [str(verified(tmp_path, number)) for number in (1, 2, 3)]
+    assert begun(tmp_path) == [1, 2, 3]
+    assert task_states(tmp_path)["Completed"] < 3, "the link was not cut"
     with closing(sqlite3.connect(tmp_path / ".mudg/prefect/prefect.db")) as database:
         assert database.execute("SELECT state_name FROM flow_run").fetchall() == [("Completed",)]
+
+
+def test_f18_a_worker_never_had_a_link_to_the_prefect_server(tmp_path: Path) -> None:
+    """Prefect does not begin a task then, so there is nothing to commit: an error that says why."""
+    run = TinyRun(tmp_path)
+    with dask(tmp_path, HTTP_PROXY=NOWHERE, http_proxy=NOWHERE) as cluster:
+        run.begin(1, dask_address=cluster.address)
+        ended = run.ended(600)
+    assert ended["error"] == "OrchestrationError" and "does not reach the Prefect server" in ended["what"]
+    assert not (tmp_path / "begun").exists() and ref_of(tmp_path, 1) is None

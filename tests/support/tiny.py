@@ -8,13 +8,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import psutil
 from prefect import flow
+from prefect.settings import PREFECT_API_URL
 
 from flows.session import call, dask_runner, session
 from mudg_core.errors import DataError, MudgError
@@ -72,7 +76,25 @@ def _watch_commits(place: Path, number: int) -> None:
     ArtifactStore._commit = noted  # type: ignore[method-assign]
 
 
+def _cut(place: Path, number: int) -> None:
+    """From now on this process has no way to the Prefect server: what is open is shut, nothing opens."""
+    connect, port = socket.socket.connect, urlsplit(PREFECT_API_URL.value() or "").port
+
+    def refused(line: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[1] == port:
+            _note(place / "refused", str(number))
+            raise ConnectionRefusedError(address)
+        connect(line, address)
+
+    socket.socket.connect = refused  # type: ignore[method-assign, assignment]
+    for line in psutil.Process().net_connections("tcp"):
+        if line.raddr and line.raddr.port == port:
+            with socket.socket(fileno=os.dup(line.fd)) as known:
+                known.shutdown(socket.SHUT_RDWR)
+
+
 ACTIONS: dict[str, Callable[[Path, int], None]] = {
+    "cut": _cut,
     "die": _die,
     "rest": _rest,
     "fail": _fail,

@@ -189,6 +189,7 @@ class Lost:
             "short (a worker has 2.00 GiB): raise compute.memory_limit",
         ),
         (KilledWorker("task", SimpleNamespace(memory_limit=0), 3), "short: raise compute.memory_limit"),
+        (RuntimeError("Failed to reach API at http://x/api/"), "PREFECT_API_URL"),
         (FutureCancelledError("task", "scheduler-connection-lost"), "mudg doctor"),
     ],
 )
