@@ -14,7 +14,7 @@ import pytest
 from mudg_core.storage import layout
 from tests.faults.tiny_runs import TinyRun, dask, until
 from tests.support.demo_runs import task_states
-from tests.support.tiny import begun, ref_of, verified
+from tests.support.tiny import BEHIND_PROXY, begun, ref_of, verified
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -107,7 +107,7 @@ def test_f18_a_worker_loses_its_link_to_the_prefect_server(tmp_path: Path) -> No
 def test_f18_a_worker_never_had_a_link_to_the_prefect_server(tmp_path: Path) -> None:
     """Prefect does not begin a task then, so there is nothing to commit: an error that says why."""
     run = TinyRun(tmp_path)
-    with dask(tmp_path, HTTP_PROXY=NOWHERE, http_proxy=NOWHERE) as cluster:
+    with dask(tmp_path, HTTP_PROXY=NOWHERE, http_proxy=NOWHERE, **{BEHIND_PROXY: "1"}) as cluster:
         run.begin(1, dask_address=cluster.address)
         ended = run.ended(600)
     assert ended["error"] == "OrchestrationError" and "does not reach the Prefect server" in ended["what"]
