@@ -155,6 +155,7 @@ def test_a_jobs_wait_in_the_queue_is_no_error() -> None:
         assert dask.config.get(name) == "7200.0s"
     with dask.config.set(_configuration(ComputeSettings())):
         assert dask.config.get(name) == "300s"
+        assert dask.config.get("distributed.deploy.lost-worker-timeout") == "300s"
 
 
 @pytest.mark.parametrize("security", [False, True], ids=["plain", "tls"])
