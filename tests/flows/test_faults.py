@@ -46,6 +46,7 @@ def test_f06_finished_siblings_are_not_made_again(settings: Settings, tmp_path: 
     assert begun(tmp_path) == [1, 2, 3, 3]
 
 
+@pytest.mark.slow  # five workers start, one after the other
 def test_f04_a_task_that_kills_four_workers(settings: Settings, tmp_path: Path) -> None:
     script = tmp_path / "do-2"
     script.write_text("rest die")
