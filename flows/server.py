@@ -61,7 +61,7 @@ def prefect_api(home: Path) -> Iterator[str]:
 
 def server_command(port: int, level: str = "error") -> list[str]:
     """Prefect's server for this machine alone. It keeps connections longer than Prefect's clients do (25 s):
-    a client that finds one closed waits two seconds and more before it opens another."""
+    a client that asks while one is being closed waits two seconds and more before it asks again."""
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(prefect.__file__).parent), "--factory"]
     command += ["prefect.server.api.server:create_app", "--host", "127.0.0.1", "--port", str(port)]
     return [*command, "--log-level", level, "--lifespan", "on", "--timeout-keep-alive", "60"]

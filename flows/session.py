@@ -29,12 +29,15 @@ R = TypeVar("R")
 
 @contextmanager
 def session(settings: Settings) -> Iterator[Settings]:
-    """The settings with absolute paths and a scheduler address that is valid inside the block."""
+    """The settings with absolute paths and a scheduler address that is valid inside the block. A server of
+    our own has no limits, and asking it for slots costs seconds: its database is busy, and Prefect's client
+    waits before it asks again."""
     settings = prepared(settings)
     home = Path(settings.storage.cache_dir).with_name("prefect")
+    slots = settings.compute.gpu_slots and bool(PREFECT_API_URL.value())
     with _ending_in_order(), prefect_api(home) as api, scheduler(settings.compute) as address:
         warn_if_unreachable(api, address)
-        yield settings.replace({"compute": {"dask_address": address}})
+        yield settings.replace({"compute": {"dask_address": address, "gpu_slots": slots}})
 
 
 def prepared(settings: Settings) -> Settings:

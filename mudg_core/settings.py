@@ -116,6 +116,9 @@ class ComputeSettings(Area):
         32, ge=1, description="shards in one Prefect task, at most; fewer where workers would stand idle"
     )
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
+    gpu_slots: bool = Field(
+        True, description="GPU tasks wait for a slot of Prefect's limit tag:gpu; not with a private server"
+    )
     decode_threads: int | None = Field(
         None,
         ge=0,

@@ -124,7 +124,7 @@ class Stage:
             self._named(recall, name, ())([str(ref) for ref in known])
             return Batch(name, known)
         where = f"{self.function.__module__}:{self.function.__name__}"
-        chosen = self._named(execute, name, self.tags)
+        chosen = self._named(execute, name, self.tags(run.settings))
 
         def submit() -> Future:
             compute = run.settings.compute
@@ -146,11 +146,10 @@ class Stage:
         what = ", ".join(item for item in (part, *(own if len(recipes) == 1 else ()), count) if item)
         return f"{self.name} {what} {recipes[0].key[:8]}" if what else f"{self.name} {recipes[0].key[:8]}"
 
-    @property
-    def tags(self) -> list[str]:
+    def tags(self, settings: Settings) -> list[str]:
         """Prefect can limit how many tasks of a tag run at a time, which we do for `gpu`. There is no other:
         a task that has any asks the server for a slot. One that is cached has none, or it would wait."""
-        return ["gpu"] if self.gpu else []
+        return ["gpu"] if self.gpu and settings.compute.gpu_slots else []
 
     def _placement(self, settings: Settings) -> AbstractContextManager[Any]:
         if self.gpu and settings.compute.device.startswith("cuda"):

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.session import _ending_in_order
+import flows.session
+from flows.session import _ending_in_order, session
+from mudg_core.settings import load_settings
 
 
 def test_sigterm_leaves_the_block_and_a_second_is_not_waited_for() -> None:
@@ -20,6 +25,21 @@ def test_sigterm_leaves_the_block_and_a_second_is_not_waited_for() -> None:
             left.append(signal.getsignal(signal.SIGTERM))
     assert caught.value.code == 143 and left == [signal.SIG_DFL]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("configured", ["", "http://127.0.0.1:9/api"])
+def test_only_a_server_that_others_use_is_asked_for_slots(
+    configured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flows.session, "prefect_api", lambda home: nullcontext("http://127.0.0.1:9/api"))
+    monkeypatch.setattr(flows.session, "scheduler", lambda compute: nullcontext("tcp://127.0.0.1:9"))
+    place = {"storage": {"url": f"file://{tmp_path}", "cache_dir": str(tmp_path / "cache")}}
+    with (
+        temporary_settings({PREFECT_API_URL: configured or None}),
+        session(load_settings(overrides=place, environ={})) as settings,
+    ):
+        assert settings.compute.gpu_slots is bool(configured)
+        assert settings.compute.dask_address == "tcp://127.0.0.1:9"
 
 
 def test_elsewhere_than_in_the_main_thread_nothing_is_asked_of_signals() -> None:

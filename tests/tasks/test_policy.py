@@ -304,9 +304,11 @@ def test_runs_are_named_after_what_they_are_of(settings: Settings) -> None:
     assert name("", [PLAIN], "") == f"model {PLAIN.key[:8]}"
 
 
-def test_the_only_tag_is_the_one_that_limits_gpus() -> None:
-    assert tasks.train.train.tags == ["gpu"]
-    assert tasks.coarse.assign_cells.tags == []
+def test_the_only_tag_is_the_one_that_limits_gpus(settings: Settings) -> None:
+    assert tasks.train.train.tags(settings) == ["gpu"]
+    assert tasks.coarse.assign_cells.tags(settings) == []
+    alone = settings.replace({"compute": {"gpu_slots": False}})
+    assert tasks.train.train.tags(alone) == []
 
 
 def test_where_things_lie_and_who_computes_decides_no_key(settings: Settings) -> None:
