@@ -50,6 +50,7 @@ def environment_of(stack: Stack, name: str) -> dict[str, str]:
         "DASK_CONFIG": str(stack.folder / "dask.yaml"),
         "PREFECT_HOME": str(stack.folder / "prefect"),
         "PREFECT_LOGGING_LEVEL": "INFO",
+        "PREFECT_CLIENT_MAX_RETRIES": "7",  # four minutes: a server on a busy machine needs one to be back
         "PYTHONUNBUFFERED": "1",
     }
     return inherited() | stack.environment() | ours

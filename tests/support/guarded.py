@@ -5,6 +5,7 @@ Limits are generous unless a test is about them, so that a slow machine changes 
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import urllib.request
@@ -13,6 +14,7 @@ from dataclasses import replace
 from http.client import HTTPException
 from ipaddress import ip_network
 from pathlib import Path
+from unittest import mock
 from urllib.error import HTTPError, URLError
 
 import pytest
@@ -46,11 +48,15 @@ def guarded(web: HostileWeb, resolver: Resolver = system_resolver, **limits: flo
 
 
 def ask(guard: Guard, url: str, trust: Path | None = None) -> tuple[int, str, bytes]:
-    """Status, reason and body as img2dataset would see them; status 0 for an error of another kind."""
+    """Status, reason and body as img2dataset would see them; status 0 for an error of another kind. It has no
+    NO_PROXY in its environment, which this process may have."""
     proxies = urllib.request.ProxyHandler(dict.fromkeys(("http", "https", "ftp"), guard.url))
     tls = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=trust))
     try:
-        with urllib.request.build_opener(proxies, tls).open(url, timeout=PATIENCE) as answer:
+        with (
+            mock.patch.dict(os.environ, NO_PROXY="", no_proxy=""),
+            urllib.request.build_opener(proxies, tls).open(url, timeout=PATIENCE) as answer,
+        ):
             return answer.status, "", answer.read()
     except HTTPError as error:
         with error:

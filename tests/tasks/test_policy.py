@@ -231,6 +231,9 @@ def test_f16_a_task_that_asks_for_its_slot_in_vain_is_started_again(
         Pending(Run(settings), "model", 1, 0, 1, [gone]).results()
 
 
+LATELY = "running since a moment ago"
+
+
 class InLine:
     """A task that is not done in time, and what Prefect says of it each time that somebody asks."""
 
@@ -246,16 +249,17 @@ class InLine:
         raise TimeoutError
 
     def read_task_run(self, task_run_id: Any) -> Any:
-        return SimpleNamespace(state=self.states.pop(0))
+        state = self.states.pop(0)
+        return SimpleNamespace(state=Running() if state == LATELY else state)
 
 
 @pytest.mark.parametrize(
     ("states", "most"),
     [
         ([pending_state()], [3600, 3600]),
-        ([pending_state(), pending_state(), Running()], [3600, 3600, 3600, 3600]),
-        ([None, Running()], None),
-        ([Running(timestamp=datetime.now(UTC) - timedelta(hours=2)), Running()], None),
+        ([pending_state(), pending_state(), LATELY], [3600, 3600, 3600, 3600]),
+        ([None, LATELY], None),
+        ([Running(timestamp=datetime.now(UTC) - timedelta(hours=2)), LATELY], None),
     ],
 )
 def test_time_in_line_for_a_gpu_does_not_count(
