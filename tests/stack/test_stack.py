@@ -152,6 +152,7 @@ def assert_over(team: Team, run: str) -> None:
         store.verify(manifest.ref)
 
 
+@pytest.mark.slow
 def test_f01_a_killed_dask_worker_costs_its_task_and_no_more(team: Team, first: Made) -> None:
     run = started(team, "worker-killed", 11)
     nanny = psutil.Process(team.pid("dask-workers"))
@@ -161,6 +162,7 @@ def test_f01_a_killed_dask_worker_costs_its_task_and_no_more(team: Team, first: 
     assert_over(team, run)
 
 
+@pytest.mark.slow
 def test_f16_a_server_that_is_away_for_ten_seconds_is_waited_for(team: Team, first: Made) -> None:
     run = started(team, "server-killed", 12)
     os.kill(team.pid("prefect-server"), signal.SIGKILL)
