@@ -33,6 +33,7 @@ def last_state() -> str:
     return str(run.state_name)
 
 
+@pytest.mark.slow
 def test_f06_finished_siblings_are_not_made_again(settings: Settings, tmp_path: Path) -> None:
     script = tmp_path / "do-3"
     script.write_text("fail")
@@ -62,6 +63,7 @@ def test_f04_a_task_that_kills_four_workers(settings: Settings, tmp_path: Path) 
     assert last_state() == "Completed" and begun(tmp_path)[5:] == [2]
 
 
+@pytest.mark.slow
 def test_f12_a_worker_over_its_memory_limit_is_told_with_the_limit_and_the_batch_size(
     servers: Place, tmp_path: Path
 ) -> None:

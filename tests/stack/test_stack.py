@@ -173,6 +173,7 @@ def test_f16_a_server_that_is_away_for_ten_seconds_is_waited_for(team: Team, fir
     assert_over(team, run)
 
 
+@pytest.mark.slow
 def test_f13_a_killed_flow_is_crashed_and_resumed_by_the_next(team: Team, first: Made) -> None:
     run = started(team, "flow-killed", 13)
     process = team.process_of(run)
