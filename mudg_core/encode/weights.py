@@ -15,7 +15,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from mudg_core.errors import ModelError
+from mudg_core.errors import InputError, ModelError
 
 DEMO_MODELS = Path(__file__).parent / "demo"
 CONFIG_FILE = "open_clip_config.json"
@@ -48,18 +48,19 @@ def locate(name: str) -> tuple[str, str | None]:
 def absolute(name: str) -> str:
     """The same model for a process that works in another folder."""
     if name.startswith("local-dir:"):
-        return f"local-dir:{_path(name.removeprefix('local-dir:'))}"
+        return f"local-dir:{absolute_path(name.removeprefix('local-dir:'))}"
     architecture, _, file = name.partition("/")
     if file.endswith(".safetensors"):
-        return f"{architecture}/{_path(file)}"
+        return f"{architecture}/{absolute_path(file)}"
     return name
 
 
-def _path(text: str) -> Path:
+def absolute_path(text: str) -> Path:
+    """A path that somebody wrote, who may have named a home folder that nobody has."""
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError as error:
-        raise ModelError(what=f"nobody's home folder: {error}", where=text[:200]) from error
+        raise InputError(what=f"nobody's home folder: {error}", where=text[:200]) from error
 
 
 def local_files(name: str, path: str) -> list[Path]:

@@ -6,10 +6,9 @@ A relative one starts from the folder in which the command is typed, as other pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from mudg_core.encode.weights import absolute as absolute_model
-from mudg_core.errors import InputError
+from mudg_core.encode.weights import absolute_path
 from mudg_core.settings import Json
 
 LAYOUTS = ("zhou", "fgvc", "imagenet", "wordnet", "folder")  # before the path of evaluation images
@@ -48,7 +47,4 @@ def _absolute_files(area: str, values: object) -> object:
 
 
 def _absolute(path: str) -> str:
-    try:
-        return str(Path(path).expanduser().absolute())
-    except RuntimeError as error:
-        raise InputError(what=f"nobody's home folder: {error}", where=path[:200]) from error
+    return str(absolute_path(path))
