@@ -13,7 +13,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 FIRST = "stack"  # a room with one file that takes minutes, most of them waiting
 # Of tests/flows: the other process fills up with the short ones.
-LONG = ("test_demo.py", "test_index.py", "test_target.py", "test_links.py", "test_corpus.py", "test_s3.py")
+LONG = ("test_demo.py", "test_index.py", "test_target.py", "test_links.py", "test_corpus.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,15 +112,16 @@ class Team:
 
         return until(look, f"the end of run {run}", seconds)
 
-    def running_task(self, run: str, stage: str, seconds: float = WAIT) -> dict[str, Any]:
-        """A task run of a stage, while it is at work."""
+    def await_task(self, run: str, stage: str, since: float = 0.0) -> None:
+        """Until a task of a stage is at work, which began after a moment."""
 
-        def look() -> dict[str, Any] | None:
+        def look() -> bool | None:
             tasks = [task for task in self.task_runs(run) if task["name"].startswith(f"{stage} ")]
             assert not any(task["state_type"] in ENDED for task in tasks), f"{stage} has ended already"
-            return next((task for task in tasks if task["state_type"] == "RUNNING"), None)
+            running = [task["state"] for task in tasks if task["state_type"] == "RUNNING"]
+            return any(moment(state["timestamp"]) > since for state in running) or None
 
-        return until(look, f"a running task of {stage}", seconds)
+        until(look, f"a running task of {stage}", WAIT)
 
     def process_of(self, run: str) -> psutil.Process | None:
         """The process that a flow run's own code runs in, if it is still there."""
@@ -130,6 +132,10 @@ class Team:
             except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
                 continue
         return None
+
+
+def moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 def until(look: Callable[[], T | None], what: str, seconds: float) -> T:

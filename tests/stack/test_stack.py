@@ -10,7 +10,6 @@ import os
 import signal
 import time
 from collections import Counter
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.storage.browse import artifacts, resolve
 from tasks.report import REPORT
 from tests.stack.browser import page
-from tests.stack.team import ENDED, Team, until
+from tests.stack.team import ENDED, Team, moment, until
+from tests.support.demo_runs import mudg
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -76,13 +76,21 @@ def test_a_submitted_target_becomes_a_model_and_a_report_on_s3(team: Team, first
     assert exported and (out / "open_clip_model.safetensors").is_file()
 
 
+def test_another_machine_finds_the_index_by_the_address_of_the_store(
+    team: Team, first: Made, tmp_path: Path
+) -> None:
+    done = mudg("search", "a photo of a cat", "--json", cwd=tmp_path, **team.environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(json.loads(done.stdout)["hits"]) == 10
+
+
 def test_the_same_again_is_cached(team: Team, first: Made) -> None:
     again = team.submit("animals", "--wait", **ANIMALS)
     assert again["run"] != first["run"] and again["classifier"] == first["classifier"]
     assert again["state"] == "Completed" and again["computed"] == 0
     assert Counter(task["state_name"] for task in team.task_runs(again["run"])).keys() == {"Cached"}
     run = team.ended(again["run"])
-    took = _moment(run["end_time"]) - _moment(run["expected_start_time"])
+    took = moment(run["end_time"]) - moment(run["expected_start_time"])
     print(json.dumps({"seconds_when_cached": round(took, 1)}))
 
 
@@ -122,9 +130,9 @@ def test_two_targets_at_once_never_share_the_one_gpu_slot(team: Team, first: Mad
     asked = [team.submit("one", **MARKET, seeds=[0]), team.submit("two", **MARKET, seeds=[1])]
     ended = [team.ended(one["run"]) for one in asked]
     assert [run["state_type"] for run in ended] == ["COMPLETED", "COMPLETED"]
-    assert _moment(ended[1]["start_time"]) < _moment(ended[0]["end_time"]), "they were not at once"
+    assert moment(ended[1]["start_time"]) < moment(ended[0]["end_time"]), "they were not at once"
     spans = sorted(
-        (_moment(task["start_time"]), _moment(task["end_time"]))
+        (moment(task["start_time"]), moment(task["end_time"]))
         for one in asked
         for task in team.task_runs(one["run"])
         if "gpu" in task["tags"] and task["state_name"] != "Cached"
@@ -136,7 +144,7 @@ def test_two_targets_at_once_never_share_the_one_gpu_slot(team: Team, first: Mad
 def started(team: Team, name: str, seed: int, how: Made = LONG) -> str:
     """A run whose student is being trained; its seed makes it another one than all before."""
     run: str = team.submit(name, **MARKET, **how, seeds=[seed])["run"]
-    team.running_task(run, STAGE)
+    team.await_task(run, STAGE)
     return run
 
 
@@ -152,41 +160,43 @@ def assert_over(team: Team, run: str) -> None:
         store.verify(manifest.ref)
 
 
-@pytest.mark.slow
-def test_f01_a_killed_dask_worker_costs_its_task_and_no_more(team: Team, first: Made) -> None:
-    run = started(team, "worker-killed", 11)
-    nanny = psutil.Process(team.pid("dask-workers"))
-    busy = max(nanny.children(recursive=True), key=lambda process: sum(process.cpu_times()[:2]))
-    busy.kill()
-    assert team.ended(run)["state_type"] == "COMPLETED"
-    assert_over(team, run)
-
-
-@pytest.mark.slow
-def test_f16_a_server_that_is_away_for_ten_seconds_is_waited_for(team: Team, first: Made) -> None:
-    run = started(team, "server-killed", 12)
-    os.kill(team.pid("prefect-server"), signal.SIGKILL)
-    time.sleep(10)
-    assert team.command("up")["started"] == ["prefect-server"]
-    ended = team.ended(run)
+def test_f01_f13_f16_one_target_outlives_three_kills(team: Team, first: Made) -> None:
+    """Of its flow, of the worker and of the server, each while its student is trained."""
+    run = started(team, "killed", 11)
+    kill_the_flow(team, run)
+    again = started(team, "killed", 11)
+    killed = kill_the_worker(team)
+    team.await_task(again, STAGE, since=killed)
+    kill_the_server(team)
+    ended = team.ended(again)
     assert ended["state_type"] == "COMPLETED", ended["state"]["message"]
-    assert_over(team, run)
+    assert_over(team, again)
+    cached = {task["name"].split()[0] for task in team.task_runs(again) if task["state_name"] == "Cached"}
+    assert {"queries", "candidates", "labels", "picks", "dataset"} <= cached
 
 
-@pytest.mark.slow
-def test_f13_a_killed_flow_is_crashed_and_resumed_by_the_next(team: Team, first: Made) -> None:
-    run = started(team, "flow-killed", 13)
+def kill_the_flow(team: Team, run: str) -> None:
     process = team.process_of(run)
     assert process is not None
     process.kill()
     assert team.ended(run)["state_type"] == "CRASHED"
     assert_over(team, run)
-    again = team.submit("flow-killed", "--wait", **MARKET, **LONG, seeds=[13])
-    assert again["state"] == "Completed" and again["run"] != run
-    found = {
-        task["name"].split()[0] for task in team.task_runs(again["run"]) if task["state_name"] == "Cached"
-    }
-    assert {"queries", "candidates", "dataset"} <= found
+
+
+def kill_the_worker(team: Team) -> float:
+    """The one that trains, as the other has nothing to do. Returns when that was."""
+    workers = psutil.Process(team.pid("dask-workers")).children(recursive=True)
+    before = [sum(worker.cpu_times()[:2]) for worker in workers]
+    time.sleep(1)
+    used = [sum(worker.cpu_times()[:2]) - was for worker, was in zip(workers, before, strict=True)]
+    workers[used.index(max(used))].kill()
+    return time.time()
+
+
+def kill_the_server(team: Team) -> None:
+    os.kill(team.pid("prefect-server"), signal.SIGKILL)
+    time.sleep(10)
+    assert team.command("up")["started"] == ["prefect-server"]
 
 
 def test_f14_a_cancelled_run_stops_and_leaves_nothing_half_done(team: Team, first: Made) -> None:
@@ -202,7 +212,3 @@ def test_nothing_is_left_running(team: Team, first: Made) -> None:
     tasks = [task for run in runs for task in team.task_runs(run["id"])]
     assert {run["state_type"] for run in runs} <= ENDED
     assert {task["state_type"] for task in tasks} <= ENDED
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
