@@ -16,6 +16,7 @@ from flows.tables import (
     spread,
     warnings_table,
 )
+from mudg_core.dataset.training_set import PROVENANCE, TAR
 from mudg_core.evaluate.comparison import COMPARISON, Comparison
 from mudg_core.evaluate.gate import VERDICT
 from mudg_core.index.recall import Point
@@ -65,7 +66,7 @@ def classifier_shown(store: ArtifactStore, settings: Settings, built: Classifier
         *([said(target.description, 1000), ""] if target.description else []),
         f"- {link_to('report', page)}",
         f"- classifier: `{built.classifier}`, {_address(store, built.classifier, CARD_FILE, 'model card')}",
-        *(f"- training set: `{ref}`, {store.manifest(ref).facts['images']} images" for ref in data.by_seed),
+        *(f"- training set: {_training_set(store, ref)}" for ref in data.by_seed),
         *([f"- accuracy: {_accuracy(scores)}"] if scores else ["- accuracy: no evaluation images"]),
         *(f"- {line}" for line in _verdicts(store, built.verdicts)),
         *([f"- **warnings**: see the table `{warnings[0].key}`"] if warnings else []),
@@ -140,6 +141,12 @@ def _verdicts(store: ArtifactStore, verdicts: Sequence[ArtifactRef]) -> Iterator
 
 def _address(store: ArtifactStore, ref: ArtifactRef, file: str, words: str) -> str:
     return link_to(words, store.link(ref, file))
+
+
+def _training_set(store: ArtifactStore, ref: ArtifactRef) -> str:
+    images = f"{store.manifest(ref).facts['images']:,} images"
+    origin = _address(store, ref, PROVENANCE, "where each came from")
+    return f"`{ref}`, {_address(store, ref, TAR, images)}, {origin}"
 
 
 def _expiry(store: ArtifactStore) -> Iterator[str]:

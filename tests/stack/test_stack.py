@@ -29,7 +29,11 @@ pytestmark = pytest.mark.timeout(1200)
 
 Made = dict[str, Any]
 SHOTS = Path(__file__).parents[2] / "build/screenshots"
-TABS = {"Task Runs": ["model animals", "queries animals"], "Artifacts": ["summary"], "Logs": ["Completed"]}
+TABS = {
+    "Task Runs": ["model animals", "queries animals"],
+    "Artifacts": ["summary-animals", "progress-model-animals"],
+    "Logs": ["Completed"],
+}
 ARTIFACTS = {"summary-animals": "mudg predict", "accuracy-animals": "MUDG", "funnel-animals": "retrieved"}
 ANIMALS = {"classes": list(TARGETS[0].classes), "evaluation": "demo:animals"}
 MARKET = {"classes": list(TARGETS[2].classes)}  # nothing to evaluate on, so half the tasks
@@ -100,7 +104,8 @@ def test_people_see_progress_tables_and_a_summary(team: Team, first: Made) -> No
     by_key = {one["key"]: one["data"] for one in shown}
     assert {"accuracy-animals", "funnel-animals", "warnings-animals", "progress-model-animals"} <= set(by_key)
     summary = by_key["summary-animals"]
-    assert all(text in summary for text in (first["classifier"], "report.html", "mudg lineage"))
+    files = ("report.html", "README.md", "dataset.tar", "provenance.parquet")
+    assert all(text in summary for text in (first["classifier"], "mudg lineage", *files))
 
 
 def test_pages_of_the_ui_show_the_run(team: Team, first: Made) -> None:
