@@ -14,6 +14,7 @@
     │   └── UnsafeStoreError     the store ignores conditional puts: two writers could both win
     ├── TrainingError            training cannot go on (a loss that is not finite)
     └── OrchestrationError       the machinery around the method failed (cluster, server, time-out)
+        └── VersionError         a worker runs other code than the flow: it will at every attempt
 
 Each says what happened, where, and what to do about it, because the person who reads it is rarely the
 person who wrote the line that raised it.
@@ -101,3 +102,7 @@ class TrainingError(MudgError):
 class OrchestrationError(MudgError):
     retryable = True
     exit_code = 6
+
+
+class VersionError(OrchestrationError):
+    retryable = False

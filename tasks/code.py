@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import platform
 
-from mudg_core.errors import OrchestrationError
+from mudg_core.errors import VersionError
 from mudg_core.storage.circumstances import circumstances
 
 
@@ -24,7 +24,7 @@ def check_code(flow: str, here: str = CODE) -> None:
     releases, commits = zip(_parts(flow), _parts(here), strict=True)
     if len(set(releases)) == 1 and len(set(commits) - {""}) < 2:
         return
-    raise OrchestrationError(
+    raise VersionError(
         what=f"this worker runs mudg {here}, and the flow runs {flow}",
         where=f"worker on {platform.node()}",
         fix="install the same version in both places, and start the workers again",

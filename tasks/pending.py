@@ -18,7 +18,7 @@ from prefect.client.schemas.objects import State
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.futures import PrefectFuture
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Cancelled
+from prefect.states import Cancelled, Crashed
 
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import ComputeSettings
@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 SUBMITTING = (OSError, ClosedClientError)  # what a client raises that does not reach its scheduler
 UNREACHED = "Failed to reach API"  # how Prefect begins a RuntimeError, which has no class of its own
 Future = PrefectFuture[list[dict[str, str]]]
-QUEUE_SECONDS = 86_400.0  # in which a task must have got its GPU slot
+QUEUE_SECONDS = 86_400.0  # in which a task must have got a worker and its GPU slot
+ASK_SECONDS = 20.0  # for a scheduler to answer
 PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is away
 
 
@@ -107,7 +108,7 @@ def _patiently(batch: Batch, future: Future, seconds: float) -> list[dict[str, s
             assert batch.again is not None  # as it was started here
             log.warning("%s got no answer on its GPU slot; it is started again in %g s", batch.name, pause)
             time.sleep(pause)
-            _close(future)
+            _close(future, Cancelled(message="the Prefect server was away; another task does this"))
             future = batch.again()
     try:
         return _result(future, batch.name, seconds)
@@ -118,10 +119,9 @@ def _patiently(batch: Batch, future: Future, seconds: float) -> list[dict[str, s
         ) from error
 
 
-def _close(future: Future) -> None:
-    """The server would show the task that never began as one that is still to come."""
-    with suppress(Exception), get_client(sync_client=True) as client:
-        state: State[Any] = Cancelled(message="the Prefect server was away; another task does this")
+def _close(future: Future, state: State[Any]) -> None:
+    """The server would show a task whose worker is gone, or that never began, as one that is still to end."""
+    with suppress(Exception), _asking() as client:
         client.set_task_run_state(future.task_run_id, state, force=True)
 
 
@@ -138,8 +138,10 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
             fix="see that workers start (and have the GPU resource), or set compute.dask_address",
         ) from error
     except KilledWorker as error:
+        what = f"{name} took down {error.allowed_failures + 1} workers, one after the other"
+        _close(future, Crashed(message=what))
         raise OrchestrationError(
-            what=f"{name} took down {error.allowed_failures + 1} workers, one after the other",
+            what=what,
             fix=f"most often memory was short{_limit(error)}: raise compute.memory_limit, or make less at a "
             "time (encode.batch_size, train.image_chunk, corpus.rows_per_shard)",
         ) from error
@@ -158,8 +160,8 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
 
 
 def _awaited(future: Future, seconds: float) -> list[dict[str, str]]:
-    """As long as it may take from when it began. While other runs have the GPU it has not: it stands in line,
-    on a worker, for a slot."""
+    """As long as it may take from when it began. While others have the workers, or the GPU, it has not: it
+    stands in line."""
     deadline, left = time.monotonic() + QUEUE_SECONDS, seconds
     while True:
         try:
@@ -171,7 +173,11 @@ def _awaited(future: Future, seconds: float) -> list[dict[str, str]]:
 
 
 def _left(future: Future, seconds: float) -> float:
-    """Of the time that a task has once it runs; none if nobody knows that it stands in line."""
+    """Of the time that a task has once it runs; none if nobody knows that it stands in line. Prefect hears of
+    a task from its worker, so as long as there is none only Dask knows it."""
+    with suppress(Exception):
+        if _is_queued(future):
+            return seconds
     with suppress(Exception), _asking() as client:
         state = client.read_task_run(future.task_run_id).state
         if state is not None and state.is_pending():
@@ -179,6 +185,23 @@ def _left(future: Future, seconds: float) -> float:
         if state is not None and state.is_running():
             return seconds - (datetime.now(UTC) - state.timestamp).total_seconds()
     return 0.0
+
+
+def _is_queued(future: Any) -> bool:
+    """Whether other tasks have the workers that could run it."""
+    waiting: Any = future.wrapped_future
+    asked = waiting.client.sync(
+        waiting.client._run_on_scheduler, queued, waiting.key, callback_timeout=ASK_SECONDS
+    )
+    return bool(asked)
+
+
+def queued(key: str, dask_scheduler: Any) -> bool:
+    """Asked on the scheduler. One that no worker could ever run is not in line."""
+    task = dask_scheduler.tasks.get(key)
+    if task is None or task.state != "processing":
+        return task is not None and task.state == "queued"
+    return task not in task.processing_on.executing
 
 
 @contextmanager

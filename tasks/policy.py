@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -96,7 +96,7 @@ class Stage:
         for number, part in enumerate(parts, 1):
             count = f"{number} of {len(parts)}" if len(parts) > 1 else ""
             name = self.run_name(run.part, recipes[part], count)
-            batches.append(self._begin(run, name, recipes[part], found[part]))
+            batches.append(self._begin(run, name, recipes[part], found[part], number))
         cached = sum(ref is not None for ref in found)
         return Pending(run, self.name, len(found), cached, per_task, batches)
 
@@ -118,7 +118,9 @@ class Stage:
         parents = {role: list(v) if isinstance(v, tuple) else v for role, v in recipe.parents.items()}
         return self.function(work, **parents, **values)
 
-    def _begin(self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None]) -> Batch:
+    def _begin(
+        self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None], number: int
+    ) -> Batch:
         known = [ref for ref in found if ref is not None]
         if len(known) == len(recipes):
             self._named(recall, name, ())([str(ref) for ref in known])
@@ -128,7 +130,7 @@ class Stage:
 
         def submit() -> Future:
             compute = run.settings.compute
-            with self._placement(run.settings), scheduler_named(name, compute, *SUBMITTING):
+            with self._placement(run.settings, number), scheduler_named(name, compute, *SUBMITTING):
                 return chosen.submit(where, run.settings, recipes, run.part, CODE)
 
         return Batch(name, submit(), submit)
@@ -151,10 +153,12 @@ class Stage:
         a task that has any asks the server for a slot. One that is cached has none, or it would wait."""
         return ["gpu"] if self.gpu and settings.compute.gpu_slots else []
 
-    def _placement(self, settings: Settings) -> AbstractContextManager[Any]:
-        if self.gpu and settings.compute.device.startswith("cuda"):
-            return annotate(resources={"GPU": 1})
-        return nullcontext()
+    def _placement(self, settings: Settings, number: int) -> AbstractContextManager[Any]:
+        """Runs take turns on a cluster that they share: the second task of a stage lets the first of any
+        other pass, and so on, so a target need not wait for the thousand tasks of an index build. What a task
+        itself gives to the cluster comes before them all."""
+        resources = {"GPU": 1} if self.gpu and settings.compute.device.startswith("cuda") else {}
+        return annotate(priority=-number, **({"resources": resources} if resources else {}))
 
 
 def stage(
@@ -201,6 +205,8 @@ def execute(
     `code` are the flow's: which part of it this is, and the version that it runs."""
     check_code(code)
     chosen: Stage = pkgutil.resolve_name(where)
+    if not chosen.gpu:  # it holds no slot, and whoever does has the GPU for itself
+        settings = settings.replace({"compute": {"device": "cpu"}})
     store = ArtifactStore(settings.storage)
     encoders: dict[str, Clip] = {}
 

@@ -18,7 +18,7 @@ from tasks.policy import Work, stage
 AUGMENT = ("augment.count", "augment.label_clusters", "augment.pool", "augment.seed")
 
 
-@stage("queries", algorithm=2, settings=("augment.method", *AUGMENT), weights=("encode.model",))
+@stage("queries", algorithm=2, settings=("augment.method", *AUGMENT), weights=("encode.model",), gpu=True)
 def augment(
     work: Work,
     *,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import threading
+import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +28,7 @@ from prefect_dask.task_runners import PrefectDaskFuture
 import tasks.coarse
 import tasks.pending
 import tasks.train
-from mudg_core.errors import CredentialsError, DataError, OrchestrationError, StorageError
+from mudg_core.errors import CredentialsError, DataError, OrchestrationError, StorageError, VersionError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.pending import Batch, Pending
@@ -148,6 +151,8 @@ def _task_modules() -> list[object]:
         (ConnectionError("x"), True),
         (CredentialsError(what="x"), False),
         (DataError(what="x"), False),
+        (OrchestrationError(what="x"), True),
+        (VersionError(what="x"), False),
         (TypeError("x"), False),
     ],
 )
@@ -220,7 +225,7 @@ def test_f16_a_task_that_asks_for_its_slot_in_vain_is_started_again(
 ) -> None:
     paused: list[float] = []
     monkeypatch.setattr(tasks.pending.time, "sleep", paused.append)
-    monkeypatch.setattr(tasks.pending, "_close", lambda future: None)
+    monkeypatch.setattr(tasks.pending, "_close", lambda future, state: None)
     answers: list[list[dict[str, str]]] = []
     begun = iter([Away(answers), Away([[PARENT.model_dump()]])])
     batch = Batch("model 3fa9c2d1", Away(answers), lambda: next(begun))  # type: ignore[arg-type, return-value]
@@ -275,6 +280,88 @@ def test_time_in_line_for_a_gpu_does_not_count(
     else:
         assert made.results() == [PARENT]
         assert future.waited == pytest.approx(most, abs=60)
+
+
+FREE = threading.Event()
+ORDER: list[str] = []
+
+
+def hold() -> bool:
+    return FREE.wait(30)
+
+
+def note(name: str) -> None:
+    ORDER.append(name)
+
+
+def made() -> list[dict[str, str]]:
+    return [PARENT.model_dump()]
+
+
+@pytest.fixture
+def busy() -> Iterator[Client]:
+    """A cluster whose only worker has something to do until FREE is set."""
+    FREE.clear()
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        held = client.submit(hold, key="held")
+        yield client
+        FREE.set()
+        held.result(timeout=30)
+
+
+def impatient(settings: Settings, future: Any) -> Pending:
+    run = Run(settings.replace({"compute": {"task_timeout_seconds": 0.5}}))
+    return Pending(run, "model", 1, 0, 1, [Batch("model 3fa9c2d1", PrefectDaskFuture(uuid4(), future))])
+
+
+def test_time_in_line_for_a_worker_does_not_count(settings: Settings, busy: Client) -> None:
+    pending = impatient(settings, busy.submit(made))
+    threading.Timer(3, FREE.set).start()
+    assert pending.results() == [PARENT]
+
+
+def test_a_task_that_has_its_worker_has_its_time_and_no_more(settings: Settings, busy: Client) -> None:
+    with pytest.raises(OrchestrationError, match=r"not done after 0 s|not done after 1 s"):
+        impatient(settings, busy.submit(hold, key="held")).results()
+
+
+def test_runs_take_turns_on_a_cluster(settings: Settings, busy: Client) -> None:
+    """The many tasks of a build were there before; what a task itself gives to the cluster is next. (Two of
+    them Dask has given to the worker already, which keeps them.)"""
+    ORDER.clear()
+    futures = []
+    for name, number in (("build", 1), ("build", 2), ("build", 3), ("target", 1)):
+        with double._placement(settings, number):
+            futures.append(busy.submit(note, f"{name} {number}", pure=False))
+    futures.append(busy.submit(note, "part of a task", pure=False))
+    worker, deadline = busy.cluster.workers[0], time.monotonic() + 30
+    while len(worker.state.ready) + len(busy.cluster.scheduler.queued) < len(futures):
+        assert time.monotonic() < deadline, "they are not in line"
+        time.sleep(0.01)
+    FREE.set()
+    for future in futures:
+        future.result(timeout=30)
+    assert ORDER.index("part of a task") < ORDER.index("target 1") < ORDER.index("build 3")
+
+
+def where(work: Work) -> Facts:
+    (work.scratch / "device.txt").write_text(work.settings.compute.device)
+    return Facts({})
+
+
+anywhere, on_gpu = stage("anywhere")(where), stage("on-gpu", gpu=True)(where)
+
+
+@pytest.mark.parametrize(("name", "device"), [("anywhere", "cpu"), ("on_gpu", "cuda")])
+def test_a_stage_without_a_slot_leaves_the_gpu_alone(settings: Settings, name: str, device: str) -> None:
+    cuda = settings.replace({"compute": {"device": "cuda"}})
+    recipe = globals()[name].recipe(cuda, {})
+    (found,) = execute.fn(f"{__name__}:{name}", cuda, [recipe])
+    store = ArtifactStore(settings.storage)
+    assert store.file(ArtifactRef.model_validate(found), "device.txt").read_text() == device
 
 
 def test_f11_no_worker_has_the_gpu_resource(settings: Settings) -> None:
