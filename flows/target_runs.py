@@ -90,6 +90,18 @@ def has_crashed(run: FlowRun) -> bool:
     return run.state is not None and run.state.is_crashed()
 
 
+def has_begun(submission: Submission, run: FlowRun) -> bool:
+    """Not if it crashed before it could claim the submission: `mudg down` may have met it as it started. Then
+    the inbox announces the submission again."""
+    return bool(submission.run) or not has_crashed(run)
+
+
+def is_over(submission: Submission, run: FlowRun | None) -> bool:
+    if run is None or run.state is None:
+        return submission.outcome is not None
+    return run.state.is_final() and has_begun(submission, run)
+
+
 def state_of(submission: Submission, run: FlowRun | None) -> str:
     """One word for people. The store knows what was made even if Prefect has lost its database."""
     if run is None or run.state is None:
@@ -98,7 +110,7 @@ def state_of(submission: Submission, run: FlowRun | None) -> str:
         if submission.outcome is not None:
             return "Completed"
         return "Unknown" if submission.run else "Submitted"
-    if submission.cancelled and run.state.type in NAMES:
+    if submission.cancelled and (run.state.type in NAMES or not has_begun(submission, run)):
         return "Cancelled"
     return NAMES.get(run.state.type, run.state.type.value.capitalize())
 

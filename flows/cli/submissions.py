@@ -18,6 +18,7 @@ from flows.target_runs import (
     cancel_run,
     deployment_exists,
     find_runs,
+    is_over,
     prefect_client,
     run_url,
     state_of,
@@ -72,7 +73,7 @@ def run_cancel(which: str, as_json: bool, settings: Settings) -> None:
     submissions = _open(settings)
     submission = submissions.find(which)
     run = _run_of(submission)
-    if submission.outcome is not None or (run and run.state and run.state.is_final()):
+    if is_over(submission, run):
         raise InputError(
             what=f"submission {submission.id} of {submission.name} is over: {state_of(submission, run)}",
             where=run_url(run) if run else submissions.objects.url,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -46,12 +45,10 @@ def given_to_stack(settings: Settings) -> dict[str, str]:
 
 
 def _anchored(settings: Settings) -> Settings:
-    from mudg_core.encode.weights import absolute
+    from mudg_core.target.paths import absolute_settings
 
-    models = {area: {"model": absolute(getattr(settings, area).model)} for area in ("encode", "train")}
-    files = {name: getattr(settings.augment, name) for name in ("descriptors", "prompts")}
-    paths = {name: str(Path(file).expanduser().absolute()) for name, file in files.items() if file}
-    return settings.replace({**models, "augment": paths}, where="settings")
+    tree = settings.model_dump(mode="json", exclude={"profile"}, exclude_none=True)
+    return settings.replace(absolute_settings(tree), where="settings")
 
 
 def inherited() -> dict[str, str]:

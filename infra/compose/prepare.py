@@ -4,6 +4,7 @@ tasks that use a GPU at a time."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from botocore.exceptions import ClientError
 from prefect.client.orchestration import get_client
 
 from flows.stack.registered import GPU_LIMIT
-from mudg_core.settings import StorageSettings, load_settings
+from mudg_core.settings import ComputeSettings, StorageSettings, load_settings
 from mudg_core.storage.objects_s3 import make_client
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,14 @@ def main() -> None:
         make_bucket(settings.storage)
     for command in COMMANDS:
         subprocess.run(command, cwd=ROOT, check=True)
-    limit_gpu_tasks(settings.compute.workers)
+    limit_gpu_tasks(_gpus(settings.compute))
+
+
+def _gpus(compute: ComputeSettings) -> int:
+    """On CPUs every worker stands for one; how many there are this container does not see, as it has none."""
+    if compute.device.startswith("cuda"):
+        return int(os.environ.get("GPUS") or 1)
+    return compute.workers
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ def _absolute_files(area: str, values: object) -> object:
         ("encode", "model"): absolute_model,
         ("train", "model"): absolute_model,
         ("evaluate", "source"): absolute_images,
+        ("download", "command"): _absolute_program,
     }
     if not isinstance(values, dict):
         return values
@@ -44,6 +45,11 @@ def _absolute_files(area: str, values: object) -> object:
         for name, value in values.items()
     }
     return changed
+
+
+def _absolute_program(name: str) -> str:
+    """One without a folder is looked for where programs are."""
+    return _absolute(name) if "/" in name else name
 
 
 def _absolute(path: str) -> str:

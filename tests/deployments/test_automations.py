@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import yaml
 from prefect import Flow
+from prefect.client.schemas.objects import TERMINAL_STATES
 from prefect.events.schemas.automations import AutomationCore, EventTrigger
 from prefect.server.events.schemas.automations import AutomationCore as ServerAutomation
 from prefect.server.utilities.user_templates import render_user_template_sync
+
+from flows.target_runs import ALREADY_RUNNING
 
 FILES = sorted((Path(__file__).parents[2] / "deployments/automations").glob("*.yaml"))
 
@@ -45,6 +48,14 @@ def test_prefect_takes_the_template_for_our_flows(file: Path) -> None:
         related = body["trigger"]["match_related"]["prefect.resource.name"]
         assert set(related) == our_flows()
         assert file.name in file.read_text().split("name:")[0], "says how to use it"
+
+
+def test_however_a_run_ends_nobody_is_told_that_it_goes_on() -> None:
+    """Events are called after the state's name, which may be one of ours."""
+    (file,) = (file for file in FILES if file.stem == "stuck-run")
+    named = {event.removeprefix("prefect.flow-run.") for event in automations(file)[0]["trigger"]["expect"]}
+    kinds = {kind.value.capitalize() for kind in TERMINAL_STATES}
+    assert named == kinds | {"TimedOut", ALREADY_RUNNING}
 
 
 def test_a_webhook_gets_json_whatever_an_error_says() -> None:

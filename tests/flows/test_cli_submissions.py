@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from prefect.states import Cancelling, Completed, Failed, Running, Scheduled
+from prefect.states import Cancelling, Completed, Crashed, Failed, Running, Scheduled
 from typer.testing import CliRunner
 
 from flows.cli import servers as which
@@ -45,7 +45,8 @@ class Prefect:
         return run
 
     def cancel(self, _: Any, run: FlowRun) -> None:
-        run.state = Cancelling()
+        if run.state is None or not run.state.is_final():
+            run.state = Cancelling()
 
 
 @pytest.fixture
@@ -155,6 +156,16 @@ def test_what_is_over_is_not_cancelled(prefect: Prefect, tmp_path: Path) -> None
     assert "is over: Completed" in run("cancel", "zoo", ends=2)["what"]
     assert desk(tmp_path).find("zoo").cancelled is None
     assert "mudg target list" in run("status", "absent", ends=2)["fix"]
+
+
+def test_what_crashed_before_it_began_can_be_cancelled(prefect: Prefect, tmp_path: Path) -> None:
+    """The inbox would announce it again."""
+    done = run("submit", "zoo.yaml")
+    prefect.runs[done["id"]].state = Crashed()
+    assert run("cancel", "zoo")["state"] == "Cancelled"
+    desk(tmp_path).claim("zoo", run("submit", "zoo.yaml")["id"], "mine")
+    prefect.runs[desk(tmp_path).find("zoo").id].state = Crashed()
+    assert "is over: Crashed" in run("cancel", "zoo", ends=2)["what"]
 
 
 def test_a_bad_spec_is_told_before_any_server_is_asked(

@@ -60,6 +60,11 @@ def test_prepare_then_registers_pool_deployments_and_limit(monkeypatch: pytest.M
     prepare.main()
     assert called == [load_settings().storage, *prepare.COMMANDS, 3]
     assert "mudg" in prepare.COMMANDS[0]
+    monkeypatch.setenv("MUDG_COMPUTE__DEVICE", "cuda")
+    for gpus, limit in (("8", 8), ("", 1)):
+        monkeypatch.setenv("GPUS", gpus)
+        prepare.main()
+        assert called[-1] == limit
 
 
 def test_the_lifecycle_expires_scratch_and_never_results() -> None:

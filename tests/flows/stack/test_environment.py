@@ -56,6 +56,8 @@ def test_a_stack_answers_places_itself_and_paths_hold_anywhere(
                 "compute": {"dask_address": "tcp://elsewhere:1"},
                 "encode": {"model": "local-dir:models/clip"},
                 "augment": {"descriptors": "words.txt"},
+                "evaluate": {"source": "zhou:images"},
+                "download": {"command": "bin/img2dataset"},
             },
             environ={},
         )
@@ -64,6 +66,8 @@ def test_a_stack_answers_places_itself_and_paths_hold_anywhere(
         "MUDG_STORAGE__RETRIES": "1",
         "MUDG_ENCODE__MODEL": f"local-dir:{tmp_path}/models/clip",
         "MUDG_AUGMENT__DESCRIPTORS": f"{tmp_path}/words.txt",
+        "MUDG_EVALUATE__SOURCE": f"zhou:{tmp_path}/images",
+        "MUDG_DOWNLOAD__COMMAND": f"{tmp_path}/bin/img2dataset",
     }
 
 
