@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -91,9 +92,17 @@ class Team:
         wanted = {"name": {"any_": [flow]}}
         return self.ask("flow_runs/filter", flows=wanted, sort="START_TIME_ASC")
 
+    def start(self, flow: str) -> None:
+        """A run of its deployment at once, whatever the schedule says."""
+        self._send("POST", f"deployments/{self._deployment(flow)['id']}/create_flow_run", {})
+
+    def _deployment(self, flow: str) -> dict[str, Any]:
+        (found,) = self.ask("deployments/filter", flows={"name": {"any_": [flow]}})
+        return found
+
     def end_schedule(self, flow: str) -> None:
         """From now on its deployment runs only when it is asked to."""
-        (found,) = self.ask("deployments/filter", flows={"name": {"any_": [flow]}})
+        found = self._deployment(flow)
         for schedule in found["schedules"]:
             self._send("PATCH", f"deployments/{found['id']}/schedules/{schedule['id']}", {"active": False})
 
@@ -122,6 +131,16 @@ class Team:
             return any(moment(state["timestamp"]) > since for state in running) or None
 
         until(look, f"a running task of {stage}", WAIT)
+
+    def processes(self) -> list[str]:
+        """Of everything that was told of the stack's folder: the commands."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                words = [*process.cmdline(), *process.environ().values()]
+                if any(str(self.folder / ".mudg") in word for word in words):
+                    found.append(" ".join(process.cmdline()))
+        return found
 
     def process_of(self, run: str) -> psutil.Process | None:
         """The process that a flow run's own code runs in, if it is still there."""

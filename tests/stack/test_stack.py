@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections import Counter
 from itertools import pairwise
@@ -17,6 +18,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+import yaml
 
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.storage.browse import artifacts, resolve
@@ -37,6 +39,7 @@ TABS = {
 ARTIFACTS = {"summary-animals": "mudg predict", "accuracy-animals": "MUDG", "funnel-animals": "retrieved"}
 ANIMALS = {"classes": list(TARGETS[0].classes), "evaluation": "demo:animals"}
 MARKET = {"classes": list(TARGETS[2].classes)}  # nothing to evaluate on, so half the tasks
+CACHED_SECONDS = 60.0  # promised to people, and several times what it takes on a busy machine
 STAGE = "model"
 LONG = {"settings": {"train": {"iterations": 80}}}  # long enough to be met at work
 ENDLESS = {"settings": {"train": {"iterations": 100_000}}}  # ends only if it is stopped
@@ -95,7 +98,7 @@ def test_the_same_again_is_cached(team: Team, first: Made) -> None:
     assert Counter(task["state_name"] for task in team.task_runs(again["run"])).keys() == {"Cached"}
     run = team.ended(again["run"])
     took = moment(run["end_time"]) - moment(run["expected_start_time"])
-    print(json.dumps({"seconds_when_cached": round(took, 1)}))
+    assert took < CACHED_SECONDS
 
 
 def test_people_see_progress_tables_and_a_summary(team: Team, first: Made) -> None:
@@ -144,6 +147,25 @@ def test_two_targets_at_once_never_share_the_one_gpu_slot(team: Team, first: Mad
     )
     assert len(spans) > 4
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+
+
+def test_a_spec_in_the_inbox_becomes_one_run(team: Team, first: Made) -> None:
+    """However often it is uploaded. It asks for what `two` has made, so that is all that its run finds."""
+    store, spec = team.store, yaml.safe_dump({"name": "uploaded", **MARKET, "seeds": [1]}).encode()
+    for _ in range(2):
+        store.objects.put_new("inbox/uploaded.yaml", spec)
+        team.start("watch-inbox")
+        until(lambda: None if any(store.objects.list("inbox/")) else True, "an empty inbox", 120)
+    run = until(lambda: next(iter(runs_of(team, "uploaded")), None), "its run", 120)
+    assert team.ended(run["id"])["state_type"] == "COMPLETED"
+    done = team.command("target", "status", "uploaded")
+    assert done["computed"] == 0 and done["report_file"].startswith("s3://mudg/")
+    asked = Counter(one["name"] for one in team.command("target", "list")["submissions"])
+    assert asked["uploaded"] == len(runs_of(team, "uploaded")) == 1
+
+
+def runs_of(team: Team, target: str) -> list[Made]:
+    return [run for run in team.runs("build-classifier") if run["parameters"]["name"] == target]
 
 
 def started(team: Team, name: str, seed: int, how: Made = LONG) -> str:
@@ -217,3 +239,12 @@ def test_nothing_is_left_running(team: Team, first: Made) -> None:
     tasks = [task for run in runs for task in team.task_runs(run["id"])]
     assert {run["state_type"] for run in runs} <= ENDED
     assert {task["state_type"] for task in tasks} <= ENDED
+
+
+def test_down_ends_what_up_has_started_and_nothing_else(team: Team, first: Made) -> None:
+    with subprocess.Popen(["sleep", "600"], cwd=team.folder) as bystander:
+        assert len(team.processes()) >= 6  # server, store, scheduler, two workers, the one for flows
+        assert "prefect-server" in team.command("down")["ended"]
+        assert team.processes() == []
+        assert bystander.poll() is None
+        bystander.kill()
