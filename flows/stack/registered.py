@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import yaml
@@ -17,19 +18,21 @@ from mudg_core.errors import InputError, OrchestrationError
 
 GPU_LIMIT = "tag:gpu"  # the name under which Prefect's task engine takes slots for tasks with this tag
 SCHEDULED = "build-index"
+CHECKOUT = Path(__file__).parents[2]
 OFF, DEFAULT = "off", "default"  # instead of a schedule: none, or that of prefect.yaml
 
 
 def prefect_file() -> Path:
-    """Lies beside the packages in a checkout; a wheel has no place for it."""
-    path = Path(__file__).parents[2] / "prefect.yaml"
-    if not path.is_file():
+    """Lies beside the packages in a checkout, and where an installed release has its data."""
+    places = (CHECKOUT, Path(sys.prefix) / "share/mudg")
+    found = next((place / "prefect.yaml" for place in places if (place / "prefect.yaml").is_file()), None)
+    if found is None:
         raise OrchestrationError(
             what="prefect.yaml, which declares the deployments, is not there",
-            where=str(path),
-            fix="use a checkout of mudg: pip install -e CHECKOUT, or run its .venv/bin/mudg",
+            where=" and ".join(map(str, places)),
+            fix="install mudg again, or use a checkout: pip install -e CHECKOUT",
         )
-    return path
+    return found
 
 
 def check_cron(cron: str) -> None:

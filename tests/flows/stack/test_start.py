@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -278,9 +279,24 @@ def test_missing_declarations_and_bad_schedules_are_told(
 ) -> None:
     bad = CliRunner().invoke(app, ["up", "--folder", str(folder), "--index-cron", "at noon"])
     assert bad.exit_code == 2 and "no cron schedule" in bad.stderr and not folder.exists()
-    monkeypatch.setattr(registered, "__file__", str(folder / "flows/stack/registered.py"))
+    monkeypatch.setattr(registered, "CHECKOUT", folder)
     done = CliRunner().invoke(app, ["up", "--folder", str(folder)])
     assert done.exit_code == 6 and "prefect.yaml" in done.stderr and "checkout" in done.stderr
+
+
+def test_an_installed_release_has_its_declarations_with_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "share/mudg/prefect.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_bytes((registered.CHECKOUT / "prefect.yaml").read_bytes())
+    monkeypatch.setattr(registered, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(registered.sys, "prefix", str(tmp_path))
+    assert registered.prefect_file() == file and registered.SCHEDULED in registered.declared()
+    packed = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["tool"]["setuptools"][
+        "data-files"
+    ]
+    assert packed == {"share/mudg": ["prefect.yaml"]}
 
 
 def test_every_part_is_ended_in_an_order() -> None:
