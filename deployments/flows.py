@@ -21,11 +21,11 @@ Changes = dict[str, Any] | None
 
 
 def _dated(name: str) -> Callable[[], str]:
-    """`build-index 2026-11-17T03:00`: by the time for which a run was scheduled."""
+    """`build-index 2026-11-17 03:00`: by the time for which a run was scheduled."""
 
     def named() -> str:
         moment = runtime.flow_run.scheduled_start_time or datetime.now(UTC)
-        return f"{name} {moment.astimezone(UTC):%Y-%m-%dT%H:%M}"
+        return f"{name} {moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
     return named
 

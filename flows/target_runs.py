@@ -90,16 +90,15 @@ def has_crashed(run: FlowRun) -> bool:
     return run.state is not None and run.state.is_crashed()
 
 
-def has_begun(submission: Submission, run: FlowRun) -> bool:
-    """Not if it crashed before it could claim the submission: `mudg down` may have met it as it started. Then
-    the inbox announces the submission again."""
-    return bool(submission.run) or not has_crashed(run)
+def is_lost(submission: Submission, run: FlowRun) -> bool:
+    """It crashed before it could claim the submission, as `mudg down` may have met it when it started: the
+    inbox announces the submission again."""
+    return not submission.run and has_crashed(run)
 
 
 def is_over(submission: Submission, run: FlowRun | None) -> bool:
-    if run is None or run.state is None:
-        return submission.outcome is not None
-    return run.state.is_final() and has_begun(submission, run)
+    ended = run is not None and run.state is not None and run.state.is_final()
+    return submission.outcome is not None or (ended and run is not None and not is_lost(submission, run))
 
 
 def state_of(submission: Submission, run: FlowRun | None) -> str:
@@ -110,7 +109,7 @@ def state_of(submission: Submission, run: FlowRun | None) -> str:
         if submission.outcome is not None:
             return "Completed"
         return "Unknown" if submission.run else "Submitted"
-    if submission.cancelled and (run.state.type in NAMES or not has_begun(submission, run)):
+    if submission.cancelled and (run.state.type in NAMES or is_lost(submission, run)):
         return "Cancelled"
     return NAMES.get(run.state.type, run.state.type.value.capitalize())
 

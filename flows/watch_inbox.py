@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prefect import flow, get_run_logger
 
-from flows.target_runs import announce, find_runs, has_begun, prefect_client
+from flows.target_runs import announce, find_runs, is_lost, prefect_client
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore
 from mudg_core.target.inbox import Watched, Watcher
@@ -34,4 +34,4 @@ def watch_inbox(settings: Settings) -> Watched:
 def has_run(submission: Submission) -> bool:
     with prefect_client() as client:
         run = find_runs(client, [submission]).get(submission.id)
-    return run is not None and has_begun(submission, run)
+    return run is not None and not is_lost(submission, run)

@@ -24,6 +24,7 @@ from mudg_core.errors import OrchestrationError
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef
 from tasks.bar import Progress, progress_bar, silent
+from tasks.line import seconds_at_work
 from tasks.run import Run
 
 log = logging.getLogger(__name__)
@@ -173,35 +174,31 @@ def _awaited(future: Future, seconds: float) -> list[dict[str, str]]:
 
 
 def _left(future: Future, seconds: float) -> float:
-    """Of the time that a task has once it runs; none if nobody knows that it stands in line. Prefect hears of
-    a task from its worker, so as long as there is none only Dask knows it."""
-    with suppress(Exception):
-        if _is_queued(future):
-            return seconds
+    """Of the time that a task has once it runs; none if nobody knows it. Prefect hears of a task from its
+    worker, so as long as it has none only Dask knows it; that it waits for a GPU only Prefect knows."""
+    at_work = _seconds_at_work(future)
+    if at_work == 0:
+        return seconds
     with suppress(Exception), _asking() as client:
         state = client.read_task_run(future.task_run_id).state
         if state is not None and state.is_pending():
             return seconds
         if state is not None and state.is_running():
             return seconds - (datetime.now(UTC) - state.timestamp).total_seconds()
-    return 0.0
+    return 0.0 if at_work is None else seconds - at_work
 
 
-def _is_queued(future: Any) -> bool:
-    """Whether other tasks have the workers that could run it."""
-    waiting: Any = future.wrapped_future
-    asked = waiting.client.sync(
-        waiting.client._run_on_scheduler, queued, waiting.key, callback_timeout=ASK_SECONDS
-    )
-    return bool(asked)
-
-
-def queued(key: str, dask_scheduler: Any) -> bool:
-    """Asked on the scheduler. One that no worker could ever run is not in line."""
-    task = dask_scheduler.tasks.get(key)
-    if task is None or task.state != "processing":
-        return task is not None and task.state == "queued"
-    return task not in task.processing_on.executing
+def _seconds_at_work(future: Any) -> float | None:
+    try:
+        waiting: Any = future.wrapped_future
+        client, key = waiting.client, waiting.key
+        found = client.sync(client._run_on_scheduler, seconds_at_work, key, callback_timeout=ASK_SECONDS)
+        return None if found is None else float(found)
+    except Exception as error:
+        log.warning(
+            "Dask's scheduler does not say whether a task is in line: that counts as work (%r)", error
+        )
+        return None
 
 
 @contextmanager

@@ -92,11 +92,12 @@ class Stage:
         found = [run.store.find(recipe) for recipe in recipes]
         run.use(ref for ref in found if ref is not None)
         parts = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
-        batches = []
+        batches, turn = [], 0
         for number, part in enumerate(parts, 1):
             count = f"{number} of {len(parts)}" if len(parts) > 1 else ""
             name = self.run_name(run.part, recipes[part], count)
-            batches.append(self._begin(run, name, recipes[part], found[part], number))
+            turn += None in found[part]
+            batches.append(self._begin(run, name, recipes[part], found[part], turn))
         cached = sum(ref is not None for ref in found)
         return Pending(run, self.name, len(found), cached, per_task, batches)
 
@@ -119,7 +120,7 @@ class Stage:
         return self.function(work, **parents, **values)
 
     def _begin(
-        self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None], number: int
+        self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None], turn: int
     ) -> Batch:
         known = [ref for ref in found if ref is not None]
         if len(known) == len(recipes):
@@ -130,7 +131,7 @@ class Stage:
 
         def submit() -> Future:
             compute = run.settings.compute
-            with self._placement(run.settings, number), scheduler_named(name, compute, *SUBMITTING):
+            with self._placement(run.settings, turn), scheduler_named(name, compute, *SUBMITTING):
                 return chosen.submit(where, run.settings, recipes, run.part, CODE)
 
         return Batch(name, submit(), submit)
@@ -153,12 +154,12 @@ class Stage:
         a task that has any asks the server for a slot. One that is cached has none, or it would wait."""
         return ["gpu"] if self.gpu and settings.compute.gpu_slots else []
 
-    def _placement(self, settings: Settings, number: int) -> AbstractContextManager[Any]:
+    def _placement(self, settings: Settings, turn: int) -> AbstractContextManager[Any]:
         """Runs take turns on a cluster that they share: the second task of a stage lets the first of any
         other pass, and so on, so a target need not wait for the thousand tasks of an index build. What a task
         itself gives to the cluster comes before them all."""
         resources = {"GPU": 1} if self.gpu and settings.compute.device.startswith("cuda") else {}
-        return annotate(priority=-number, **({"resources": resources} if resources else {}))
+        return annotate(priority=-turn, **({"resources": resources} if resources else {}))
 
 
 def stage(
@@ -206,7 +207,8 @@ def execute(
     check_code(code)
     chosen: Stage = pkgutil.resolve_name(where)
     if not chosen.gpu:  # it holds no slot, and whoever does has the GPU for itself
-        settings = settings.replace({"compute": {"device": "cpu"}})
+        compute = settings.compute.model_copy(update={"device": "cpu"})
+        settings = settings.model_copy(update={"compute": compute})
     store = ArtifactStore(settings.storage)
     encoders: dict[str, Clip] = {}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, PackagePath, files
 from pathlib import Path
 
 import yaml
@@ -24,15 +25,22 @@ OFF, DEFAULT = "off", "default"  # instead of a schedule: none, or that of prefe
 
 def prefect_file() -> Path:
     """Lies beside the packages in a checkout, and where an installed release has its data."""
-    places = (CHECKOUT, Path(sys.prefix) / "share/mudg")
-    found = next((place / "prefect.yaml" for place in places if (place / "prefect.yaml").is_file()), None)
+    beside = CHECKOUT / "prefect.yaml"
+    installed = [file.locate() for file in _installed() if file.name == beside.name]
+    found = next((Path(str(path)) for path in (beside, *installed) if Path(str(path)).is_file()), None)
     if found is None:
         raise OrchestrationError(
             what="prefect.yaml, which declares the deployments, is not there",
-            where=" and ".join(map(str, places)),
+            where=str(beside),
             fix="install mudg again, or use a checkout: pip install -e CHECKOUT",
         )
     return found
+
+
+def _installed() -> list[PackagePath]:
+    with suppress(PackageNotFoundError):
+        return files("mudg") or []
+    return []
 
 
 def check_cron(cron: str) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _gpus(compute: ComputeSettings) -> int:
-    """On CPUs every worker stands for one; how many there are this container does not see, as it has none."""
+    """On CPUs each worker counts as one. This container sees no GPU, so `GPUS` says how many there are."""
     if compute.device.startswith("cuda"):
         return int(os.environ.get("GPUS") or 1)
     return compute.workers

@@ -92,9 +92,10 @@ class Team:
         wanted = {"name": {"any_": [flow]}}
         return self.ask("flow_runs/filter", flows=wanted, sort="START_TIME_ASC")
 
-    def start(self, flow: str) -> None:
+    def start(self, flow: str) -> str:
         """A run of its deployment at once, whatever the schedule says."""
-        self._send("POST", f"deployments/{self._deployment(flow)['id']}/create_flow_run", {})
+        made = self._send("POST", f"deployments/{self._deployment(flow)['id']}/create_flow_run", {})
+        return str(made.json()["id"])
 
     def _deployment(self, flow: str) -> dict[str, Any]:
         (found,) = self.ask("deployments/filter", flows={"name": {"any_": [flow]}})

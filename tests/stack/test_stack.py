@@ -24,7 +24,7 @@ from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.storage.browse import artifacts, resolve
 from tasks.report import REPORT
 from tests.stack.browser import page
-from tests.stack.team import ENDED, Team, moment, until
+from tests.stack.team import ENDED, WAIT, Team, moment, until
 from tests.support.demo_runs import mudg
 
 pytestmark = pytest.mark.timeout(1200)
@@ -39,7 +39,7 @@ TABS = {
 ARTIFACTS = {"summary-animals": "mudg predict", "accuracy-animals": "MUDG", "funnel-animals": "retrieved"}
 ANIMALS = {"classes": list(TARGETS[0].classes), "evaluation": "demo:animals"}
 MARKET = {"classes": list(TARGETS[2].classes)}  # nothing to evaluate on, so half the tasks
-CACHED_SECONDS = 60.0  # promised to people, and several times what it takes on a busy machine
+CACHED_SECONDS = 60.0  # the bar; it takes three on an idle machine
 STAGE = "model"
 LONG = {"settings": {"train": {"iterations": 80}}}  # long enough to be met at work
 ENDLESS = {"settings": {"train": {"iterations": 100_000}}}  # ends only if it is stopped
@@ -150,18 +150,28 @@ def test_two_targets_at_once_never_share_the_one_gpu_slot(team: Team, first: Mad
 
 
 def test_a_spec_in_the_inbox_becomes_one_run(team: Team, first: Made) -> None:
-    """However often it is uploaded. It asks for what `two` has made, so only what has its name is new."""
+    """However often it is uploaded. It asks for what `two` has made, so only what has its name is new: the
+    classifier and the report."""
     store, spec = team.store, yaml.safe_dump({"name": "uploaded", **MARKET, "seeds": [1]}).encode()
     for _ in range(2):
         store.objects.put_new("inbox/uploaded.yaml", spec)
-        team.start("watch-inbox")
-        until(lambda: None if any(store.objects.list("inbox/")) else True, "an empty inbox", 120)
+        watch_inbox(team)
+        assert list(store.objects.list("inbox/")) == []
     run = until(lambda: next(iter(runs_of(team, "uploaded")), None), "its run", 120)
     assert team.ended(run["id"])["state_type"] == "COMPLETED"
     done = team.command("target", "status", "uploaded")
-    assert done["computed"] == len(("classifier", "report")) and done["report_file"].startswith("s3://mudg/")
+    assert done["computed"] == 2 and done["report_file"].startswith("s3://mudg/")
     asked = Counter(one["name"] for one in team.command("target", "list")["submissions"])
     assert asked["uploaded"] == len(runs_of(team, "uploaded")) == 1
+
+
+def watch_inbox(team: Team) -> None:
+    """One that meets another is cancelled, and that may have looked before the spec was there."""
+
+    def looked() -> bool | None:
+        return team.ended(team.start("watch-inbox"))["state_type"] == "COMPLETED" or None
+
+    until(looked, "a look into the inbox", WAIT)
 
 
 def runs_of(team: Team, target: str) -> list[Made]:
@@ -243,8 +253,10 @@ def test_nothing_is_left_running(team: Team, first: Made) -> None:
 
 def test_down_ends_what_up_has_started_and_nothing_else(team: Team, first: Made) -> None:
     with subprocess.Popen(["sleep", "600"], cwd=team.folder) as bystander:
-        assert len(team.processes()) >= 6  # server, store, scheduler, two workers, the one for flows
-        assert "prefect-server" in team.command("down")["ended"]
-        assert team.processes() == []
-        assert bystander.poll() is None
-        bystander.kill()
+        try:
+            assert len(team.processes()) >= 6  # server, store, scheduler, two workers, the one for flows
+            assert "prefect-server" in team.command("down")["ended"]
+            assert team.processes() == []
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()

@@ -319,12 +319,16 @@ def impatient(settings: Settings, future: Any) -> Pending:
 
 def test_time_in_line_for_a_worker_does_not_count(settings: Settings, busy: Client) -> None:
     pending = impatient(settings, busy.submit(made))
-    threading.Timer(3, FREE.set).start()
-    assert pending.results() == [PARENT]
+    timer = threading.Timer(3, FREE.set)
+    timer.start()
+    try:
+        assert pending.results() == [PARENT]
+    finally:
+        timer.cancel()
 
 
 def test_a_task_that_has_its_worker_has_its_time_and_no_more(settings: Settings, busy: Client) -> None:
-    with pytest.raises(OrchestrationError, match=r"not done after 0 s|not done after 1 s"):
+    with pytest.raises(OrchestrationError, match="not done after"):
         impatient(settings, busy.submit(hold, key="held")).results()
 
 
@@ -357,7 +361,7 @@ anywhere, on_gpu = stage("anywhere")(where), stage("on-gpu", gpu=True)(where)
 
 @pytest.mark.parametrize(("name", "device"), [("anywhere", "cpu"), ("on_gpu", "cuda")])
 def test_a_stage_without_a_slot_leaves_the_gpu_alone(settings: Settings, name: str, device: str) -> None:
-    cuda = settings.replace({"compute": {"device": "cuda"}})
+    cuda = settings.replace({"compute": {"cluster": "cuda", "device": "cuda"}})
     recipe = globals()[name].recipe(cuda, {})
     (found,) = execute.fn(f"{__name__}:{name}", cuda, [recipe])
     store = ArtifactStore(settings.storage)

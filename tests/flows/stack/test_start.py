@@ -9,7 +9,9 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from importlib.metadata import PackagePath
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -280,6 +282,7 @@ def test_missing_declarations_and_bad_schedules_are_told(
     bad = CliRunner().invoke(app, ["up", "--folder", str(folder), "--index-cron", "at noon"])
     assert bad.exit_code == 2 and "no cron schedule" in bad.stderr and not folder.exists()
     monkeypatch.setattr(registered, "CHECKOUT", folder)
+    monkeypatch.setattr(registered, "files", lambda name: [])
     done = CliRunner().invoke(app, ["up", "--folder", str(folder)])
     assert done.exit_code == 6 and "prefect.yaml" in done.stderr and "checkout" in done.stderr
 
@@ -287,12 +290,14 @@ def test_missing_declarations_and_bad_schedules_are_told(
 def test_an_installed_release_has_its_declarations_with_its_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "share/mudg/prefect.yaml"
+    file, record = tmp_path / "share/mudg/prefect.yaml", PackagePath("../share/mudg/prefect.yaml")
     file.parent.mkdir(parents=True)
     file.write_bytes((registered.CHECKOUT / "prefect.yaml").read_bytes())
+    record.dist = SimpleNamespace(locate_file=lambda path: tmp_path / "site-packages" / path)  # type: ignore[assignment]
     monkeypatch.setattr(registered, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(registered.sys, "prefix", str(tmp_path))
-    assert registered.prefect_file() == file and registered.SCHEDULED in registered.declared()
+    monkeypatch.setattr(registered, "files", lambda name: [PackagePath("flows/demo.yaml"), record])
+    (tmp_path / "site-packages").mkdir()
+    assert registered.prefect_file().resolve() == file and registered.SCHEDULED in registered.declared()
     packed = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["tool"]["setuptools"][
         "data-files"
     ]
