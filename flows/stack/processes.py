@@ -138,6 +138,7 @@ def end(stack: str, name: str, process: Process | None, grace: float, *, all_at_
     grace is killed."""
     leader = _find(process) if process else None
     members = _members(stack, name, leader)
+    _ask_of_children()
     if not members:
         return False
     _signal([leader] if leader and not all_at_once else members, signal.SIGTERM)
@@ -146,7 +147,14 @@ def end(stack: str, name: str, process: Process | None, grace: float, *, all_at_
     while (left := _members(stack, name, leader)) and time.monotonic() < deadline:
         _signal(left, signal.SIGKILL)
         time.sleep(PAUSE_SECONDS)
+    _ask_of_children()
     return True
+
+
+def _ask_of_children() -> None:
+    """Of those that this very command has started: whoever has ended is listed until somebody asks."""
+    for child in _children.values():
+        child.poll()
 
 
 def _wait(stack: str, name: str, leader: psutil.Process | None, grace: float) -> None:

@@ -57,6 +57,7 @@ def test_a_process_has_a_session_of_its_own_and_is_ended(tmp_path: Path) -> None
     other = started(tmp_path, "two")
     assert end(ID, "one", process, grace=30)
     assert not is_alive(process) and is_alive(other)
+    assert not psutil.pid_exists(process.pid)  # nor is it listed as one that nobody has asked about
     assert not end(ID, "one", process, grace=30)
     assert end(ID, "two", None, grace=30)  # by its mark alone, as after a `mudg up` that was killed
     assert not is_alive(other)
