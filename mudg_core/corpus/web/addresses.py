@@ -66,7 +66,9 @@ def why_refused(text: str, allowed: Sequence[Network] = ()) -> str | None:
                 return kind
     if isinstance(address, IPv6Address) and address not in _PUBLIC_IPV6 and address not in _NAT64:
         return "reserved address"
-    return None if address.is_global else "reserved address"
+    # Python's tables have the last word; of a wrapped address on what is inside, as on the rest they differ.
+    judged: Sequence[Address] = inner or [address]
+    return None if all(one.is_global for one in judged) else "reserved address"
 
 
 def _unmapped(address: Address) -> Address:

@@ -75,7 +75,7 @@ RARE = {
     "size in spaces": member("1.jpg", b"x" * 8, size=b"         10 "),
     "size in binary": member("1.jpg", b"x" * 8, size=b"\x80" + (8).to_bytes(11, "big")),
     "size in pax": pax(size=b"700", path=b"pax.jpg") + member("1.jpg", b"x" * 700, size=0),
-    "pax for all": member("x", b"19 comment=a commit\n", b"g") + member("1.jpg", b"x"),
+    "pax for all": member("x", b"20 comment=a commit\n", b"g") + member("1.jpg", b"x"),
     "long target": member("././@LongLink", b"t" * 600, b"K") + member("1.jpg", b"x") + member("2.jpg", b"y"),
     "two long names": long_name(b"n" * 700) + long_name(b"m" * 600) + member("1.jpg", b"x"),
     "long name over pax": long_name(b"n" * 300) + pax(path=b"p" * 300) + member("1.jpg", b"x"),
