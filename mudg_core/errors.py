@@ -14,7 +14,8 @@
     │   └── UnsafeStoreError     the store ignores conditional puts: two writers could both win
     ├── TrainingError            training cannot go on (a loss that is not finite)
     └── OrchestrationError       the machinery around the method failed (cluster, server, time-out)
-        └── VersionError         a worker runs other code than the flow: it will at every attempt
+        ├── VersionError         a worker runs other code than the flow: it will at every attempt
+        └── UnwantedError        nobody wants the work any more: its flow was cancelled, or has died
 
 Each says what happened, where, and what to do about it, because the person who reads it is rarely the
 person who wrote the line that raised it.
@@ -105,4 +106,8 @@ class OrchestrationError(MudgError):
 
 
 class VersionError(OrchestrationError):
+    retryable = False
+
+
+class UnwantedError(OrchestrationError):
     retryable = False

@@ -7,15 +7,17 @@ process.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from distributed import get_worker, rejoin, secede, wait, worker_client
+from distributed import get_worker, secede, wait, worker_client
 
 from mudg_core.errors import OrchestrationError
 from mudg_core.index.kmeans import LocalPool, PairShard, Partial, Pool, partial
 from mudg_core.index.vectors import Float32
+from tasks.line import QUEUE_SECONDS, seconds_at_work
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,17 +25,17 @@ R = TypeVar("R")
 
 @contextmanager
 def cluster() -> Iterator[Any | None]:
-    """A client of the cluster that this task runs on, its own slot freed meanwhile; None without a
-    cluster. After an error the slot is not taken back: what never ends may be holding it."""
+    """A client of the cluster that this task runs on; None without a cluster. The task leaves its slot for
+    good: to take it back it would have to wait for whoever has it by then, perhaps for hours."""
     try:
         get_worker()
     except ValueError:
         yield None
         return
     with worker_client(separate_thread=False) as client:
-        secede()  # type: ignore[no-untyped-call]
+        with suppress(KeyError):  # it has left it before, and was tried again
+            secede()  # type: ignore[no-untyped-call]
         yield client
-        rejoin()  # type: ignore[no-untyped-call]
 
 
 def spread(function: Callable[[T], R], items: Sequence[T], seconds: float) -> list[R]:
@@ -84,12 +86,22 @@ def _add(one: Partial, other: Partial) -> Partial:
 
 
 def _gather(client: Any, futures: list[Any], seconds: float) -> Any:
-    """Results in order, or an error: never an endless wait."""
+    """Results in order, or an error: never an endless wait. Each may take so long once it has a worker."""
+    deadline, left = time.monotonic() + QUEUE_SECONDS, seconds
+    while not _are_done(futures, left):
+        at_work = seconds_at_work(client, [future.key for future in futures])
+        left = min(0.0 if at_work is None else seconds - at_work, deadline - time.monotonic())
+        if left <= 0:
+            raise OrchestrationError(
+                what=f"the cluster was not done after {seconds:.0f} s",
+                fix="see that workers are there, or raise compute.task_timeout_seconds",
+            )
+    return client.gather(futures)  # raises what a worker has raised
+
+
+def _are_done(futures: list[Any], seconds: float) -> bool:
     try:
         wait(futures, timeout=seconds)  # type: ignore[no-untyped-call]
-    except TimeoutError as error:
-        raise OrchestrationError(
-            what=f"the cluster was not done after {seconds:.0f} s",
-            fix="see that workers are there, or raise compute.task_timeout_seconds",
-        ) from error
-    return client.gather(futures)  # raises what a worker has raised
+    except TimeoutError:
+        return False
+    return True

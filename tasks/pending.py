@@ -10,41 +10,48 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 from dask.utils import format_bytes
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import State
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterId,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+)
+from prefect.client.schemas.objects import State, StateType
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.futures import PrefectFuture
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Cancelled, Crashed
+from prefect.states import Cancelled, Completed, Crashed
 
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef
 from tasks.bar import Progress, progress_bar, silent
-from tasks.line import seconds_at_work
+from tasks.line import QUEUE_SECONDS, seconds_at_work
 from tasks.run import Run
+from tasks.shown import current_run
 
 log = logging.getLogger(__name__)
 
 SUBMITTING = (OSError, ClosedClientError)  # what a client raises that does not reach its scheduler
 UNREACHED = "Failed to reach API"  # how Prefect begins a RuntimeError, which has no class of its own
 Future = PrefectFuture[list[dict[str, str]]]
-QUEUE_SECONDS = 86_400.0  # in which a task must have got a worker and its GPU slot
-ASK_SECONDS = 20.0  # for a scheduler to answer
 PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is away
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one task makes, under the name that people see: references that are there, or what `again`
-    starts (and starts anew, if it must be)."""
+    """What one task makes, under the name that people see: references that are there, or a task that is under
+    way. `again` looks whether they are there by now, and starts it anew if not."""
 
     name: str
     made: list[ArtifactRef] | Future
-    again: Callable[[], Future] | None = None
+    again: Callable[[], Batch] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,12 +76,9 @@ class Pending:
         return refs
 
     def _made(self, batch: Batch) -> list[ArtifactRef]:
-        if isinstance(batch.made, list):
-            return batch.made
         compute = self.run.settings.compute
         with scheduler_named(batch.name, compute, FutureCancelledError):
-            refs = _patiently(batch, batch.made, compute.task_timeout_seconds * self.per_task)
-        return [ArtifactRef.model_validate(ref) for ref in refs]
+            return _patiently(batch, compute.task_timeout_seconds * self.per_task)
 
     def _bar(self) -> AbstractContextManager[Progress]:
         """Over all tasks of the stage. A task shows its own, so one alone needs no other."""
@@ -88,10 +92,12 @@ class Pending:
 
 @contextmanager
 def scheduler_named(name: str, compute: ComputeSettings, *lost: type[Exception]) -> Iterator[None]:
-    """What a client raises that has lost its scheduler, or never had it, as an error that says so."""
+    """What a client raises that has lost its scheduler, or never had it, as an error that says so. Workers
+    without one end without a word, so the server is told of all that the run had under way."""
     try:
         yield
     except lost as error:
+        _close_run(Crashed(message="the Dask scheduler was lost"))
         raise OrchestrationError(
             what=f"the Dask scheduler does not answer, and {name} is lost: {error}",
             where=compute.dask_address or "compute.dask_address",
@@ -99,31 +105,53 @@ def scheduler_named(name: str, compute: ComputeSettings, *lost: type[Exception])
         ) from error
 
 
-def _patiently(batch: Batch, future: Future, seconds: float) -> list[dict[str, str]]:
-    """A task asks the Prefect server for its GPU slot before it begins. If nobody answers it fails at once,
-    retries or not. A server that is started again is back within a minute."""
-    for pause in PAUSES:
+def _patiently(batch: Batch, seconds: float) -> list[ArtifactRef]:
+    """A task needs the Prefect server to begin, to get its GPU slot, and to give that back at its end. If
+    nobody answers it fails at once, retries or not. A server that is started again is back in a minute."""
+    for pause in (*PAUSES, None):
+        if isinstance(batch.made, list):
+            return batch.made
         try:
-            return _result(future, batch.name, seconds)
-        except ConcurrencySlotAcquisitionError:
-            assert batch.again is not None  # as it was started here
-            log.warning("%s got no answer on its GPU slot; it is started again in %g s", batch.name, pause)
+            return [ArtifactRef.model_validate(ref) for ref in _result(batch.made, batch.name, seconds)]
+        except (ConcurrencySlotAcquisitionError, httpx.TransportError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and UNREACHED not in str(error):
+                raise
+            if pause is None or batch.again is None:
+                raise OrchestrationError(
+                    what=f"{batch.name} got no answer from the Prefect server: {error!r}",
+                    fix="see that it is up (`mudg doctor`) and that PREFECT_API_URL is an address which "
+                    "workers reach too; then run again: what is made stays",
+                ) from error
+            log.warning("%s got no answer from the Prefect server; another look in %g s", batch.name, pause)
             time.sleep(pause)
-            _close(future, Cancelled(message="the Prefect server was away; another task does this"))
-            future = batch.again()
-    try:
-        return _result(future, batch.name, seconds)
-    except ConcurrencySlotAcquisitionError as error:
-        raise OrchestrationError(
-            what=f"{batch.name} got no answer from the Prefect server on its GPU slot: {error}",
-            fix="see that the server is up (`mudg doctor`), and run it again: what is made stays",
-        ) from error
+            lost, batch = batch.made, batch.again()
+            _close(lost, _told(batch))
+    raise AssertionError("the last round returns or raises")
+
+
+def _told(batch: Batch) -> State[Any]:
+    """Of a task that could not say so itself."""
+    if isinstance(batch.made, list):
+        return Completed(message="made; the Prefect server was away when it ended")
+    return Cancelled(message="the Prefect server was away; another task does this")
 
 
 def _close(future: Future, state: State[Any]) -> None:
     """The server would show a task whose worker is gone, or that never began, as one that is still to end."""
     with suppress(Exception), _asking() as client:
         client.set_task_run_state(future.task_run_id, state, force=True)
+
+
+def _close_run(state: State[Any]) -> None:
+    """The same for all tasks of this flow run that have not ended."""
+    flow_run, _ = current_run()
+    if flow_run is None:
+        return
+    open_ = TaskRunFilterState(type=TaskRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING]))
+    with suppress(Exception), _asking() as client:
+        of_run = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run]))
+        for task in client.read_task_runs(flow_run_filter=of_run, task_run_filter=TaskRunFilter(state=open_)):
+            client.set_task_run_state(task.id, state, force=True)
 
 
 def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
@@ -145,13 +173,6 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
             what=what,
             fix=f"most often memory was short{_limit(error)}: raise compute.memory_limit, or make less at a "
             "time (encode.batch_size, train.image_chunk, corpus.rows_per_shard)",
-        ) from error
-    except RuntimeError as error:
-        if UNREACHED not in str(error):
-            raise
-        raise OrchestrationError(
-            what=f"{name} did not begin, as its worker does not reach the Prefect server: {error}",
-            fix="set PREFECT_API_URL to an address that workers reach too, and run again: what is made stays",
         ) from error
     except TimeoutError as error:
         raise OrchestrationError(
@@ -176,7 +197,8 @@ def _awaited(future: Future, seconds: float) -> list[dict[str, str]]:
 def _left(future: Future, seconds: float) -> float:
     """Of the time that a task has once it runs; none if nobody knows it. Prefect hears of a task from its
     worker, so as long as it has none only Dask knows it; that it waits for a GPU only Prefect knows."""
-    at_work = _seconds_at_work(future)
+    waiting: Any = getattr(future, "wrapped_future", None)
+    at_work = seconds_at_work(waiting.client, [waiting.key]) if waiting else None
     if at_work == 0:
         return seconds
     with suppress(Exception), _asking() as client:
@@ -186,19 +208,6 @@ def _left(future: Future, seconds: float) -> float:
         if state is not None and state.is_running():
             return seconds - (datetime.now(UTC) - state.timestamp).total_seconds()
     return 0.0 if at_work is None else seconds - at_work
-
-
-def _seconds_at_work(future: Any) -> float | None:
-    try:
-        waiting: Any = future.wrapped_future
-        client, key = waiting.client, waiting.key
-        found = client.sync(client._run_on_scheduler, seconds_at_work, key, callback_timeout=ASK_SECONDS)
-        return None if found is None else float(found)
-    except Exception as error:
-        log.warning(
-            "Dask's scheduler does not say whether a task is in line: that counts as work (%r)", error
-        )
-        return None
 
 
 @contextmanager

@@ -22,14 +22,14 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.states import Completed
 
 from mudg_core.encode.weights import weights_digest
-from mudg_core.errors import MudgError, OrchestrationError
+from mudg_core.errors import MudgError, UnwantedError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.bar import Progress, progress_bar, silent
 from tasks.code import CODE, check_code
-from tasks.pending import SUBMITTING, Batch, Future, Pending, scheduler_named
+from tasks.pending import SUBMITTING, Batch, Pending, scheduler_named
 from tasks.run import Run
-from tasks.stopping import is_unwanted
+from tasks.stopping import unwanted
 
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
@@ -51,7 +51,10 @@ class Work:
     scratch: Path
     checkpoints: Checkpoints
     encoders: dict[str, Clip] = field(default_factory=dict)
-    progress: Progress = silent  # to be told the share of the work that is done, as often as one likes
+    # To be told the share of the work that is done, as often as one likes. `progress` raises UnwantedError
+    # once nobody wants the work any more; `show` never raises, for whoever has something to save first.
+    progress: Progress = silent
+    show: Progress = silent
 
     def clip(self, name: str) -> Clip:
         """A model, on the device that the settings name. Torch is loaded here and not with the stages,
@@ -128,13 +131,13 @@ class Stage:
             return Batch(name, known)
         where = f"{self.function.__module__}:{self.function.__name__}"
         chosen = self._named(execute, name, self.tags(run.settings))
+        with self._placement(run.settings, turn), scheduler_named(name, run.settings.compute, *SUBMITTING):
+            future = chosen.submit(where, run.settings, recipes, run.part, CODE)
 
-        def submit() -> Future:
-            compute = run.settings.compute
-            with self._placement(run.settings, turn), scheduler_named(name, compute, *SUBMITTING):
-                return chosen.submit(where, run.settings, recipes, run.part, CODE)
+        def again() -> Batch:
+            return self._begin(run, name, recipes, [run.store.find(recipe) for recipe in recipes], turn)
 
-        return Batch(name, submit(), submit)
+        return Batch(name, future, again)
 
     def _named(self, chosen: Task[P, R], name: str, tags: Iterable[str]) -> Task[P, R]:
         """As people see it in Prefect's UI, which fills in braces."""
@@ -213,19 +216,23 @@ def execute(
     encoders: dict[str, Clip] = {}
 
     def build(number: int, recipe: Recipe) -> ArtifactRef:
-        def progress(share: float) -> None:
+        def show(share: float) -> None:
             bar((number + share) / len(recipes))
 
-        def make(scratch: Path) -> Facts:
-            work = Work(store, settings, scratch, store.checkpoints(recipe), encoders, progress)
-            return chosen.make(recipe, work)
+        def progress(share: float) -> None:
+            show(share)
+            if is_unwanted():
+                what = f"{name} was told to stop, as its flow was cancelled or has died"
+                raise UnwantedError(what=what, fix="run it again: what is made stays")
 
-        if number and is_unwanted():
-            raise OrchestrationError(what=f"{name} was told to stop", fix="run it again: what is made stays")
-        progress(0.0)
+        def make(scratch: Path) -> Facts:
+            checkpoints = store.checkpoints(recipe)
+            return chosen.make(recipe, Work(store, settings, scratch, checkpoints, encoders, progress, show))
+
+        progress(0.0)  # it may have stood in line for a worker, or a GPU, when the flow ended
         return store.build(recipe, make)
 
-    name = f"{chosen.name} {part}".strip()
+    name, is_unwanted = f"{chosen.name} {part}".strip(), unwanted()
     with progress_bar(name, f"{name}: {recipes[0]}") as bar:
         return [build(*numbered).model_dump() for numbered in enumerate(recipes)]
 

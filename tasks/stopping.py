@@ -39,15 +39,23 @@ def stopping() -> Iterator[Callable[[], bool]]:
         yield lambda: False
 
 
-def is_unwanted() -> bool:
-    """The same for whoever is between two pieces of work, and has nothing to save: only Dask can tell."""
+def unwanted() -> Callable[[], bool]:
+    """A question for work that has nothing to save: does nobody want its result any more? Only Dask can tell.
+    To be called by the thread of the task; any thread may ask."""
     worker = _worker()
-    return worker is not None and _is_over(worker, worker.get_current_task())
+    if worker is None:
+        return lambda: False
+    key = worker.get_current_task()
+    return lambda: _is_dropped(worker, key)
 
 
 def _is_over(worker: Any, key: Any) -> bool:
+    return worker.status in ENDING or _is_dropped(worker, key)
+
+
+def _is_dropped(worker: Any, key: Any) -> bool:
     task = worker.state.tasks.get(key)
-    return worker.status in ENDING or task is None or task.state == "cancelled"
+    return task is None or task.state == "cancelled"
 
 
 def _worker() -> Any | None:

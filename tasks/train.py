@@ -55,7 +55,7 @@ def train(
     clip = work.clip(settings.model)
     pixels, labels = read_training_set(work.store.folder(dataset), clip, without or ())
     folder, steps = work.scratch / "tensorboard", settings.iterations
-    with Watch(folder, steps, _log(), progress=work.progress) as watch, stopping() as stop:
+    with Watch(folder, steps, _log(), progress=work.show) as watch, stopping() as stop:
         tuned = finetune(
             clip,
             pixels,

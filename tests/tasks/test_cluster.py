@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -121,6 +123,57 @@ def test_spread_raises_what_a_worker_has_raised(client: Any) -> None:
     with pytest.raises(DataError, match="three is bad") as caught:
         inside(client, partial(spread, fail_at_3, [1, 2, 3, 4], SECONDS))
     assert caught.value.fix == "use four"
+
+
+def spread_twice() -> list[int]:
+    """As a task that is tried again after an error does, in the same thread."""
+    with suppress(DataError):
+        spread(fail_at_3, [1, 2, 3, 4], SECONDS)
+    return spread(fail_at_3, [1, 2, 4], SECONDS)
+
+
+def test_a_task_that_is_tried_again_can_use_the_cluster_again(client: Any) -> None:
+    assert inside(client, spread_twice) == [1, 2, 4]
+
+
+def spread_behind_others() -> list[tuple[int, str]]:
+    """While every worker has something else to do for longer than any of these may take."""
+    with cluster() as here:
+        others = [
+            here.submit(partial(wait_for, "others"), n, pure=False, workers=[w])
+            for n, w in enumerate(here.nthreads())
+        ]
+        while sum(map(len, here.processing().values())) < 1 + len(others):
+            time.sleep(0.01)
+        done = spread(double, [1, 2, 3], 0.2)
+        here.gather(others)
+        return done
+
+
+def test_time_in_line_for_a_worker_does_not_count(client: Any) -> None:
+    EVENTS["others"] = threading.Event()
+    timer = threading.Timer(2, EVENTS["others"].set)
+    timer.start()
+    try:
+        assert [value for value, _ in inside(client, spread_behind_others)] == [2, 4, 6]
+    finally:
+        timer.cancel()
+        EVENTS["others"].set()
+
+
+def spread_and_end() -> int:
+    """Somebody else takes the slot that it has left, and keeps it."""
+    with cluster() as here:
+        here.submit(partial(wait_for, "next"), 1, pure=False, workers=list(here.nthreads()))
+        return sum(value for value, _ in spread(double, [1], SECONDS))
+
+
+def test_a_task_that_is_done_does_not_wait_for_its_slot(client: Any) -> None:
+    EVENTS["next"] = threading.Event()
+    try:
+        assert inside(client, spread_and_end) == 2
+    finally:
+        EVENTS["next"].set()
 
 
 def test_a_shard_that_cannot_be_loaded_is_the_errors_name(client: Any) -> None:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -27,8 +28,16 @@ from prefect_dask.task_runners import PrefectDaskFuture
 
 import tasks.coarse
 import tasks.pending
+import tasks.policy
 import tasks.train
-from mudg_core.errors import CredentialsError, DataError, OrchestrationError, StorageError, VersionError
+from mudg_core.errors import (
+    CredentialsError,
+    DataError,
+    OrchestrationError,
+    StorageError,
+    UnwantedError,
+    VersionError,
+)
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.pending import Batch, Pending
@@ -98,6 +107,29 @@ def test_f13_a_stage_goes_on_where_it_was_stopped(settings: Settings) -> None:
     assert store.checkpoints(recipe).latest() is None
 
 
+@stage("counted")
+def count(work: Work, *, until: int) -> Facts:
+    for number in range(until):
+        calls.append(number)
+        work.progress(number / until)
+    return Facts({})
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_f14_work_that_nobody_wants_any_more_stops(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """Before it begins, as it may have stood in line, and whenever it tells how far it is."""
+    calls.clear()
+    answers = iter([*[False] * after, True])
+    monkeypatch.setattr(tasks.policy, "unwanted", lambda: lambda: next(answers))
+    recipe = count.recipe(settings, {"until": 10})
+    with pytest.raises(UnwantedError, match="told to stop"):
+        execute.fn(f"{__name__}:count", settings, [recipe])
+    assert calls == list(range(after))
+    assert ArtifactStore(settings.storage).find(recipe) is None
+
+
 def test_f54_key_depends_on_what_matters_and_on_nothing_else(settings: Settings) -> None:
     def key(chosen: Stage = double, tree: dict[str, object] | None = None, **inputs: object) -> str:
         return chosen.recipe(settings.replace(tree or {}), {"number": 1, **inputs}).key
@@ -153,6 +185,7 @@ def _task_modules() -> list[object]:
         (DataError(what="x"), False),
         (OrchestrationError(what="x"), True),
         (VersionError(what="x"), False),
+        (UnwantedError(what="x"), False),
         (TypeError("x"), False),
     ],
 )
@@ -195,6 +228,7 @@ class Lost:
         ),
         (KilledWorker("task", SimpleNamespace(memory_limit=0), 3), "short: raise compute.memory_limit"),
         (RuntimeError("Failed to reach API at http://x/api/"), "PREFECT_API_URL"),
+        (httpx.ConnectError("nobody listens"), "PREFECT_API_URL"),
         (FutureCancelledError("task", "scheduler-connection-lost"), "mudg doctor"),
     ],
 )
@@ -206,34 +240,59 @@ def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, s
     assert says in raised.value.fix and "doubled" in raised.value.what
 
 
-class Away:
-    """A task that got no answer on its GPU slot, as while the Prefect server is started again."""
+AWAY = [
+    ConcurrencySlotAcquisitionError("nobody answers"),
+    RuntimeError("Failed to reach API at http://x/api/"),
+    httpx.ConnectError("nobody listens"),
+]
 
-    task_run_id = uuid4()
 
-    def __init__(self, answers: list[list[dict[str, str]]]) -> None:
-        self.answers = answers
+class Away(Lost):
+    """A task that got no answer from the Prefect server, as while that is started again."""
 
+    def __init__(self, error: Exception = AWAY[0]) -> None:
+        super().__init__(error)
+        self.task_run_id = uuid4()
+
+
+class Done:
     def result(self, timeout: float) -> list[dict[str, str]]:
-        if not self.answers:
-            raise ConcurrencySlotAcquisitionError("nobody answers")
-        return self.answers.pop()
+        return made()
 
 
-def test_f16_a_task_that_asks_for_its_slot_in_vain_is_started_again(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Nobody sleeps; the names of the states in which tasks were closed."""
+    states: list[str] = []
+    monkeypatch.setattr(tasks.pending.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.pending, "_close", lambda future, state: states.append(state.name))
+    return states
+
+
+def batches(*one_after_the_other: Any) -> Batch:
+    """What stands there first, and what comes of it each time that it is begun again."""
+    now, *later = one_after_the_other
+    return Batch("model 3fa9c2d1", now, (lambda: batches(*later)) if later else None)
+
+
+@pytest.mark.parametrize("error", AWAY)
+@pytest.mark.parametrize(
+    ("at_last", "states"), [(Done(), ["Cancelled", "Cancelled"]), ([PARENT], ["Cancelled", "Completed"])]
+)
+def test_f16_a_task_that_loses_the_server_is_looked_for_and_started_again(
+    settings: Settings, closed: list[str], error: Exception, at_last: Any, states: list[str]
 ) -> None:
-    paused: list[float] = []
-    monkeypatch.setattr(tasks.pending.time, "sleep", paused.append)
-    monkeypatch.setattr(tasks.pending, "_close", lambda future, state: None)
-    answers: list[list[dict[str, str]]] = []
-    begun = iter([Away(answers), Away([[PARENT.model_dump()]])])
-    batch = Batch("model 3fa9c2d1", Away(answers), lambda: next(begun))  # type: ignore[arg-type, return-value]
+    """It may have committed all it was to make, and only not have found anybody to tell."""
+    batch = batches(Away(error), Away(error), at_last)
     assert Pending(Run(settings), "model", 1, 0, 1, [batch]).results() == [PARENT]
-    assert paused == list(tasks.pending.PAUSES[:2])
-    gone = Batch("model 3fa9c2d1", Away([]), lambda: Away([]))  # type: ignore[arg-type, return-value]
+    assert closed == states
+
+
+def test_f17_a_server_that_does_not_come_back_is_an_error(settings: Settings, closed: list[str]) -> None:
+    gone = batches(*(Away() for _ in range(20)))
     with pytest.raises(OrchestrationError, match="Prefect server"):
         Pending(Run(settings), "model", 1, 0, 1, [gone]).results()
+    assert len(closed) == len(tasks.pending.PAUSES)
 
 
 LATELY = "running since a moment ago"

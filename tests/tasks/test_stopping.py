@@ -6,12 +6,15 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from distributed import Client, LocalCluster
 
-from tasks.stopping import stopping
+from tasks.stopping import stopping, unwanted
 
 
 def test_a_signal_is_told_inside_the_block_and_nowhere_else() -> None:
@@ -36,8 +39,8 @@ def test_a_thread_of_its_own_can_ask_too() -> None:
     assert answers == [False]
 
 
-def until_told(folder: str) -> None:
-    with stopping() as asked:
+def until_told(folder: str, question: Callable[[], AbstractContextManager[Callable[[], bool]]]) -> None:
+    with question() as asked:
         Path(folder, "started").touch()
         deadline = time.monotonic() + 60
         while not asked() and time.monotonic() < deadline:
@@ -52,7 +55,7 @@ def test_f08_a_stage_sees_that_its_worker_closes(tmp_path: Path) -> None:
         LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        doing = client.submit(until_told, str(tmp_path), pure=False)
+        doing = client.submit(until_told, str(tmp_path), stopping, pure=False)
         while not (tmp_path / "started").exists():
             time.sleep(0.05)
         cluster.scale(0)
@@ -63,11 +66,17 @@ def test_f08_a_stage_sees_that_its_worker_closes(tmp_path: Path) -> None:
     assert (tmp_path / "True").exists()
 
 
-def test_f14_a_stage_sees_that_nobody_wants_its_result(tmp_path: Path) -> None:
+@contextmanager
+def dropping() -> Iterator[Callable[[], bool]]:
+    yield unwanted()
+
+
+@pytest.mark.parametrize("question", [stopping, dropping])
+def test_f14_a_stage_sees_that_nobody_wants_its_result(tmp_path: Path, question: Any) -> None:
     """The worker stays: it is the team's, and only one flow has gone."""
     with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
         with Client(cluster) as client:
-            client.submit(until_told, str(tmp_path), pure=False)
+            client.submit(until_told, str(tmp_path), question, pure=False)
             while not (tmp_path / "started").exists():
                 time.sleep(0.05)
         deadline = time.monotonic() + 60
