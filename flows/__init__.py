@@ -10,6 +10,7 @@ _DEFAULTS = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",  # seconds: deployments/automations/dead-run.yaml listens
     "NO_ALBUMENTATIONS_UPDATE": "1",
 }
 for _name, _value in _DEFAULTS.items():

@@ -59,6 +59,26 @@ KINDS = {
 }
 
 
+def kind_of(compute: ComputeSettings) -> str:
+    """On this machine's GPUs there is a worker for each of them, so that no two tasks can ever share one."""
+    if compute.cluster != "local" or compute.device == "cpu":
+        return compute.cluster
+    if compute.device != "cuda":
+        raise SettingsError(
+            what=f"compute.device is {compute.device}, and a cluster has a worker for each GPU",
+            where="compute.device",
+            fix="say cuda, and CUDA_VISIBLE_DEVICES in the environment for some of them alone",
+        )
+    return "cuda"
+
+
+def gpus() -> int:
+    """Of this machine."""
+    import torch
+
+    return torch.cuda.device_count()
+
+
 @contextmanager
 def scheduler(compute: ComputeSettings) -> Iterator[str]:
     """The address of the cluster to use; one that was started here ends with the block."""
@@ -67,10 +87,10 @@ def scheduler(compute: ComputeSettings) -> Iterator[str]:
         yield compute.dask_address
         return
     with dask.config.set(_configuration(compute)), _start(compute) as cluster:
-        if KINDS[compute.cluster].on_demand:
+        if KINDS[kind_of(compute)].on_demand:
             cluster.scheduler.add_plugin(WorkersOnDemand(cluster, compute.workers))
         else:
-            cluster.scale(compute.workers)  # a cluster of Kubernetes that has a spec heeds no `n_workers`
+            cluster.scale(_workers(compute))  # one of Kubernetes that has a spec heeds no `n_workers`
         address = str(cluster.scheduler_address)
         warn_if_open(address)
         with dask.config.set(_credentials(getattr(cluster, "security", None))):
@@ -87,10 +107,17 @@ class WorkersOnDemand(SchedulerPlugin):
         self.cluster.scale(self.workers)
 
 
+def _workers(compute: ComputeSettings) -> int:
+    """Not more of them than GPUs, or two would share one."""
+    if kind_of(compute) != "cuda":
+        return compute.workers
+    return min(compute.workers, gpus() or compute.workers)
+
+
 def options(compute: ComputeSettings) -> dict[str, Any]:
     """What the cluster's class is called with: one task at a time in each worker, as torch has threads of its
     own, and a GPU that tasks can ask for; then whatever the settings say."""
-    workers, memory = compute.workers, compute.memory_limit
+    workers, memory = _workers(compute), compute.memory_limit
     here = {"threads_per_worker": 1, "memory_limit": memory, "host": "127.0.0.1"}
     here["scheduler_kwargs"] = NO_DASHBOARD
     gpu = {"worker_extra_args": ["--resources", "GPU=1"]} if compute.device.startswith("cuda") else {}
@@ -101,7 +128,7 @@ def options(compute: ComputeSettings) -> dict[str, Any]:
         "slurm": {"n_workers": 0, "cores": 1, "processes": 1, "memory": memory, **gpu},
     }
     ours["slurm"]["scheduler_options"] = NO_DASHBOARD
-    return ours[compute.cluster] | compute.cluster_options
+    return ours[kind_of(compute)] | compute.cluster_options
 
 
 def is_loopback(address: str) -> bool:
@@ -133,8 +160,9 @@ def _configuration(compute: ComputeSettings) -> dict[str, Any]:
 
 
 def _start(compute: ComputeSettings) -> AbstractContextManager[Any]:
-    kind = KINDS[compute.cluster]
-    make = _class(kind, compute.cluster)
+    name = kind_of(compute)
+    kind = KINDS[name]
+    make = _class(kind, name)
     try:
         started: AbstractContextManager[Any] = make(**options(compute))
     except (TypeError, ValueError) as error:
@@ -145,7 +173,7 @@ def _start(compute: ComputeSettings) -> AbstractContextManager[Any]:
         ) from error
     except Exception as error:  # of whatever kind its library raises
         raise OrchestrationError(
-            what=f"the cluster ({compute.cluster}) did not start: {error}",
+            what=f"the cluster ({name}) did not start: {error}",
             where="compute.cluster",
             fix="see that its machinery is there, or start one yourself and set compute.dask_address",
         ) from error
@@ -157,8 +185,8 @@ def _class(kind: Kind, name: str) -> Any:
         return resolve_name(kind.where)
     except ImportError as error:
         raise SettingsError(
-            what=f"compute.cluster is {name}, and {kind.package} cannot be imported: {error}",
-            where="compute.cluster",
+            what=f"the cluster is of the kind {name}, and {kind.package} cannot be imported: {error}",
+            where="compute.cluster, compute.device",
             fix=f"install it beside mudg (`pip install {kind.package}`), or set compute.dask_address",
         ) from error
 

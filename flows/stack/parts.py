@@ -139,8 +139,9 @@ def _workers_command(stack: Stack) -> list[str]:
     """One thread each, as torch has threads of its own; how many of those is the nanny's to say, here as in a
     cluster that a run starts."""
     compute = settings_of(stack).compute
-    kind = ["cuda", "worker"] if compute.cluster == "cuda" else ["worker", f"--nworkers={compute.workers}"]
-    gpu = ["--resources=GPU=1"] if compute.device.startswith("cuda") else []
+    on_gpus = compute.device.startswith("cuda")  # then one worker for each, so that no two tasks share one
+    kind = ["cuda", "worker"] if on_gpus else ["worker", f"--nworkers={compute.workers}"]
+    gpu = ["--resources=GPU=1"] if on_gpus else []
     return [
         *(sys.executable, "-m", "dask", *kind, stack.dask_address, "--host=127.0.0.1", "--nthreads=1"),
         *(f"--memory-limit={compute.memory_limit}", f"--local-directory={stack.folder / 'dask'}", *gpu),

@@ -1,4 +1,5 @@
-"""What a stack's Prefect server has to know: a work pool, the deployments, and how many tasks use a GPU."""
+"""What a stack's Prefect server has to know: a work pool, the deployments, how many tasks use a GPU, and when
+a run is dead."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.events.schemas.automations import AutomationCore
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from pydantic import ValidationError
 
@@ -20,6 +22,7 @@ from mudg_core.errors import InputError, OrchestrationError
 GPU_LIMIT = "tag:gpu"  # the name under which Prefect's task engine takes slots for tasks with this tag
 SCHEDULED = "build-index"
 CHECKOUT = Path(__file__).parents[2]
+DEAD_RUNS = CHECKOUT / "deployments/automations/dead-run.yaml"  # a release has it at the same place
 OFF, DEFAULT = "off", "default"  # instead of a schedule: none, or that of prefect.yaml
 
 
@@ -73,15 +76,28 @@ def is_known(api: str) -> bool:
             client.read_global_concurrency_limit_by_name(GPU_LIMIT)
         except ObjectNotFound:
             return False
+        if not client.read_automations_by_name(_dead_runs().name):
+            return False
         return declared() <= {one.name for one in client.read_deployments()}
 
 
 def make_pool(api: str) -> None:
     with SyncPrefectClient(api) as client:
-        try:
+        with suppress(ObjectAlreadyExists):
             client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
-        except ObjectAlreadyExists:
-            return
+        end_dead_runs(client)
+
+
+def end_dead_runs(client: SyncPrefectClient) -> None:
+    """As it is today: an older release may have registered another of that name."""
+    wanted = _dead_runs()
+    for earlier in client.read_automations_by_name(wanted.name):
+        client.delete_automation(earlier.id)
+    client.create_automation(wanted)
+
+
+def _dead_runs() -> AutomationCore:
+    return AutomationCore.model_validate(yaml.safe_load(DEAD_RUNS.read_text()))
 
 
 def limit_gpu_tasks(api: str, limit: int) -> None:

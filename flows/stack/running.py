@@ -49,6 +49,7 @@ class Stack:
         return {
             **self.state.settings,
             "PREFECT_API_URL": self.api_url,
+            "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
             "MUDG_STORAGE__URL": f"s3://{BUCKET}/store",
             "MUDG_STORAGE__ENDPOINT_URL": self.s3_url,
             "MUDG_STORAGE__BROWSE_URL": f"{self.browse_url}/store",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
+from flows.clusters import gpus, kind_of
 from flows.database import lay_out
 from flows.stack import ports
 from flows.stack.environment import given_to_stack
@@ -20,7 +21,6 @@ from flows.stack.parts import (
     SECOND,
     Part,
     environment_of,
-    settings_of,
     weed,
     write_dask_config,
 )
@@ -37,8 +37,8 @@ from flows.stack.registered import (
 from flows.stack.running import Stack, find_stack
 from flows.stack.state import State, check_folder, locked, read_state, write_state
 from flows.stack.stop import close_runs, end_part
-from mudg_core.errors import OrchestrationError
-from mudg_core.settings import Settings
+from mudg_core.errors import OrchestrationError, SettingsError
+from mudg_core.settings import ComputeSettings, Settings
 
 STARTS = 3
 DEPLOY_SECONDS = 300.0
@@ -114,7 +114,7 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
         id=before.id or token_hex(8),
         ports=chosen,
         settings=given_to_stack(settings),
-        workers=_gpus() if settings.compute.cluster == "cuda" else settings.compute.workers,
+        workers=_workers(settings.compute),
         index_cron=before.index_cron,
         gpu_limit=before.gpu_limit,
     )
@@ -131,10 +131,17 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
     return upped
 
 
-def _gpus() -> int:
-    import torch
-
-    return torch.cuda.device_count()
+def _workers(compute: ComputeSettings) -> int:
+    """On GPUs there is one for each, however many were asked for."""
+    if kind_of(compute) != "cuda":
+        return compute.workers
+    if found := gpus():
+        return found
+    raise SettingsError(
+        what="compute.device is cuda, and torch sees no GPU",
+        where="compute.device",
+        fix="mend driver and torch build (`mudg doctor`), or set compute.device to cpu",
+    )
 
 
 def _begin(upped: Upped, parts: tuple[Part, ...]) -> list[Part]:
@@ -228,7 +235,7 @@ def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
     if new:
         make_pool(stack.api_url)
     if new or wishes.gpu_limit:
-        limit_gpu_tasks(stack.api_url, limit or _gpu_limit(stack))
+        limit_gpu_tasks(stack.api_url, limit or stack.state.workers)
     begun = _begin(upped, SECOND)
     if new or asked == DEFAULT:
         with watch("the deployments of prefect.yaml"):
@@ -237,11 +244,6 @@ def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
         schedule_index(stack.api_url, cron)
     _await_all(upped, begun, wishes, watch)
     stack.change(registered=True, index_cron=cron, gpu_limit=limit)
-
-
-def _gpu_limit(stack: Stack) -> int:
-    on_gpus = settings_of(stack).compute.device.startswith("cuda")
-    return max(1, _gpus()) if on_gpus else stack.state.workers
 
 
 def _deploy(stack: Stack) -> None:

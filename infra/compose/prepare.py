@@ -1,5 +1,5 @@
-"""What the stack needs once, and does not mind twice: a bucket, a work pool, our deployments, and a limit of
-tasks that use a GPU at a time."""
+"""What the stack needs once, and does not mind twice: a bucket, a work pool, our deployments, a limit of
+tasks that use a GPU at a time, and somebody who notices that a run is dead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from botocore.exceptions import ClientError
 from prefect.client.orchestration import get_client
 
-from flows.stack.registered import GPU_LIMIT
+from flows.stack.registered import GPU_LIMIT, end_dead_runs
 from mudg_core.settings import ComputeSettings, StorageSettings, load_settings
 from mudg_core.storage.objects_s3 import make_client
 
@@ -38,10 +38,11 @@ def make_bucket(settings: StorageSettings) -> None:
         client.close()
 
 
-def limit_gpu_tasks(limit: int) -> None:
-    """Over all runs, whichever cluster they use."""
+def tell_server(gpus: int) -> None:
+    """Limits hold over all runs, whichever cluster they use."""
     with get_client(sync_client=True) as client:
-        client.upsert_global_concurrency_limit_by_name(GPU_LIMIT, limit)
+        client.upsert_global_concurrency_limit_by_name(GPU_LIMIT, gpus)
+        end_dead_runs(client)
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
         make_bucket(settings.storage)
     for command in COMMANDS:
         subprocess.run(command, cwd=ROOT, check=True)
-    limit_gpu_tasks(_gpus(settings.compute))
+    tell_server(_gpus(settings.compute))
 
 
 def _gpus(compute: ComputeSettings) -> int:

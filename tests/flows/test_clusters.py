@@ -11,13 +11,14 @@ import dask
 import pytest
 from distributed import Client
 
-from flows import session
+from flows import clusters, session
 from flows.clusters import (
     KINDS,
     NO_DASHBOARD,
     WorkersOnDemand,
     _configuration,
     is_loopback,
+    kind_of,
     options,
     scheduler,
 )
@@ -97,6 +98,23 @@ def test_a_cluster_is_asked_for_with_our_options_and_the_users(kind: str) -> Non
         assert (address, made.closed) == ("tls://10.1.2.3:8786", False)
         assert made.given == EXPECTED[kind] | {"extra": 7}
     assert made.closed
+
+
+def test_a_gpu_on_this_machine_has_one_worker(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many were asked for: two would share it."""
+    monkeypatch.setattr(clusters, "gpus", lambda: 1)
+    with scheduler(of_kind(kind)):
+        [made] = FakeCluster.made
+        assert made.given["n_workers"] == {"cuda": 1, "kubernetes": 3, "slurm": 0}[kind]
+
+
+def test_gpus_of_this_machine_need_no_other_setting_than_the_device() -> None:
+    local = ComputeSettings(device="cuda", workers=3)
+    assert kind_of(local) == "cuda" and options(local)["resources"] == {"GPU": 1}
+    assert kind_of(ComputeSettings(workers=3)) == "local"
+    with pytest.raises(SettingsError, match="a worker for each GPU") as raised:
+        kind_of(ComputeSettings(device="cuda:1"))
+    assert "CUDA_VISIBLE_DEVICES" in raised.value.fix
 
 
 def test_the_users_options_win(kind: str) -> None:

@@ -25,7 +25,7 @@ from flows.stack.running import Stack
 from flows.stack.start import Wishes, bring_up
 from flows.stack.state import State, locked, read_state, write_state
 from flows.stack.stop import ORDER, end_part, take_down
-from mudg_core.errors import OrchestrationError
+from mudg_core.errors import OrchestrationError, SettingsError
 from mudg_core.settings import Settings, load_settings
 
 SERVER = (
@@ -317,12 +317,26 @@ def test_workers_are_started_as_the_settings_say(tmp_path: Path) -> None:
     all_ports = ports.choose(ports.S3, {}) | ports.choose(ports.DASK, {}) | {"prefect": 4200}
     stack = Stack(tmp_path, State(id="x", ports=all_ports, settings=given, workers=5))
     words = parts.WORKERS.command(stack)
-    assert {"--nworkers=5", "--nthreads=1", "--memory-limit=3GiB", "--resources=GPU=1"} <= set(words)
-    assert "--host=127.0.0.1" in words
-    cpu = Stack(tmp_path, State(id="x", ports=all_ports, workers=1))
-    assert not any("GPU" in word for word in parts.WORKERS.command(cpu))
+    assert words[2:5] == ["dask", "cuda", "worker"]  # which starts one for each GPU
+    assert {"--nthreads=1", "--memory-limit=3GiB", "--resources=GPU=1"} <= set(words)
+    assert "--host=127.0.0.1" in words and not any(word.startswith("--nworkers") for word in words)
+    cpu = Stack(tmp_path, State(id="x", ports=all_ports, workers=4))
+    words = parts.WORKERS.command(cpu)
+    assert "--nworkers=4" in words and not any("GPU" in word or word == "cuda" for word in words)
     for part in parts.PARTS.values():
         assert not any(key in word for word in part.command(stack) for key in (stack.keys.secret, "internal"))
+
+
+def test_a_stack_on_gpus_has_a_worker_and_a_slot_for_each(
+    folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_gpus = load_settings(overrides={"compute": {"device": "cuda", "workers": 7}}, environ={})
+    monkeypatch.setattr(start, "gpus", lambda: 0)
+    with pytest.raises(SettingsError, match="sees no GPU"):
+        bring_up(folder, on_gpus, Wishes(), quiet)
+    monkeypatch.setattr(start, "gpus", lambda: 2)
+    assert bring_up(folder, on_gpus, Wishes(), quiet).stack.state.workers == 2
+    assert server.limits == [2]
 
 
 def test_dask_gets_the_configuration_of_our_clusters(tmp_path: Path) -> None:

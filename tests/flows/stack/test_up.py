@@ -89,9 +89,11 @@ def test_everything_is_started_and_well(up: Up) -> None:
     assert httpx.get(up.told["ui"], trust_env=False).headers["content-type"].startswith("text/html")
 
 
-def test_the_server_knows_schedule_and_limit(up: Up) -> None:
+def test_the_server_knows_schedule_and_limit_and_when_a_run_is_dead(up: Up) -> None:
     with SyncPrefectClient(up.told["api"]) as client:
         assert client.read_global_concurrency_limit_by_name(GPU_LIMIT).limit == 3
+        [automation] = client.read_automations_by_name("mudg-run-dead")
+        assert automation.enabled
     assert scheduled(up) == (CRON, True)
 
 
