@@ -8,15 +8,19 @@ All four are the same to the flows, which see nothing but the scheduler's addres
 from __future__ import annotations
 
 import logging
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 from urllib.parse import urlsplit
 
 import dask
+import yaml
 from distributed import Scheduler, SchedulerPlugin
 
 from mudg_core.errors import OrchestrationError, SettingsError
@@ -40,6 +44,9 @@ DASK = {
 # Its port is opened all the same. Any free one: on a fixed one, two runs on one machine would meet.
 NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 ENCRYPTED = ("tls", "wss", "inproc")
+CREATE_MODE = "dask_kubernetes.operator.kubecluster.kubecluster:CreateMode"
+CLUSTER_LABEL = "dask.org/cluster-name"
+NAME_LENGTH = 53 - len("-01234567")  # the operator allows 53, as it appends `-scheduler` to them
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,8 @@ def _workers(compute: ComputeSettings) -> int:
 
 def options(compute: ComputeSettings) -> dict[str, Any]:
     """What the cluster's class is called with: one task at a time in each worker, as torch has threads of its
-    own, and a GPU that tasks can ask for; then whatever the settings say."""
+    own, and a GPU that tasks can ask for; then whatever the settings say. One of Kubernetes also gets a name
+    of its own (`_with_own_name`)."""
     workers, memory = _workers(compute), compute.memory_limit
     here = {"threads_per_worker": 1, "memory_limit": memory, "host": "127.0.0.1"}
     here["scheduler_kwargs"] = NO_DASHBOARD
@@ -163,8 +171,11 @@ def _start(compute: ComputeSettings) -> AbstractContextManager[Any]:
     name = kind_of(compute)
     kind = KINDS[name]
     make = _class(kind, name)
+    given = options(compute)
+    if name == "kubernetes":
+        given = {"create_mode": resolve_name(CREATE_MODE).CREATE_ONLY} | _with_own_name(given)
     try:
-        started: AbstractContextManager[Any] = make(**options(compute))
+        started: AbstractContextManager[Any] = make(**given)
     except (TypeError, ValueError) as error:
         raise SettingsError(
             what=f"{make.__name__} refuses its options: {error}",
@@ -189,6 +200,63 @@ def _class(kind: Kind, name: str) -> Any:
             where="compute.cluster, compute.device",
             fix=f"install it beside mudg (`pip install {kind.package}`), or set compute.dask_address",
         ) from error
+
+
+def _with_own_name(given: dict[str, Any]) -> dict[str, Any]:
+    """A cluster of Kubernetes is known by its name and deleted with the run. Under a name that others use, a
+    run would join theirs, scale it, and delete it when it ends."""
+    suffix = f"-{secrets.token_hex(4)}"
+    if "custom_cluster_spec" in given:
+        spec = _cluster_spec(given["custom_cluster_spec"])
+        old = spec["metadata"]["name"]
+        new = old[:NAME_LENGTH] + suffix
+        spec = _renamed(spec, old, new)
+        return given | {"custom_cluster_spec": spec | {"metadata": spec["metadata"] | {"name": new}}}
+    if "name" in given:
+        return given | {"name": given["name"][:NAME_LENGTH] + suffix}
+    return given  # dask-kubernetes makes one up
+
+
+def _cluster_spec(given: str | dict[str, Any]) -> dict[str, Any]:
+    where = "compute.cluster_options.custom_cluster_spec"
+    try:
+        spec = yaml.safe_load(Path(given).read_text()) if isinstance(given, str) else given
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(
+            what=f"the cluster's spec {given} cannot be read: {error}",
+            where=where,
+            fix="name a YAML file that is on this machine; infra/kubernetes/dask-cluster.yaml is one",
+        ) from error
+    try:
+        named = isinstance(spec["metadata"]["name"], str)
+    except (TypeError, KeyError):
+        named = False
+    if not named:
+        raise SettingsError(
+            what="the cluster's spec has no metadata.name",
+            where=where,
+            fix="give a DaskCluster, such as infra/kubernetes/dask-cluster.yaml",
+        )
+    found: dict[str, Any] = spec
+    return found
+
+
+def _renamed(tree: Any, old: str, new: str, key: str = "") -> Any:
+    """The spec with another name wherever it means its cluster: in labels, selectors of labels, and the
+    address of its scheduler. The same word elsewhere may be a namespace or an image."""
+    if isinstance(tree, dict):
+        label = tree.get("key", "")  # {key: …, operator: In, values: […]}
+        return {
+            name: _renamed(value, old, new, label if name == "values" else name)
+            for name, value in tree.items()
+        }
+    if isinstance(tree, list):
+        return [_renamed(value, old, new, key) for value in tree]
+    if not isinstance(tree, str):
+        return tree
+    if key == CLUSTER_LABEL and tree == old:
+        return new
+    return re.sub(rf"(?<![\w-]){re.escape(old)}-scheduler(?![\w-])", f"{new}-scheduler", tree)
 
 
 def _credentials(security: Any) -> dict[str, Any]:

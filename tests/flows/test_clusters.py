@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
+from copy import deepcopy
+from enum import Enum
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import dask
 import pytest
+import yaml
 from distributed import Client
 
 from flows import clusters, session
 from flows.clusters import (
+    CREATE_MODE,
     KINDS,
     NO_DASHBOARD,
     WorkersOnDemand,
@@ -52,19 +58,42 @@ class FakeCluster:
         self.closed = True
 
 
+class FakeMode(Enum):
+    """As dask-kubernetes has it: it compares members, so a word of that name would mean nothing to it."""
+
+    CREATE_ONLY = "CREATE_ONLY"
+
+
+def pretend(where: str, what: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`package.module:name` can be imported, and so can the packages that it lies in."""
+    path, _, attribute = where.partition(":")
+    for depth in range(path.count(".") + 1):
+        name = ".".join(path.split(".")[: depth + 1])
+        module = sys.modules.get(name) or ModuleType(name)
+        module.__path__ = []
+        monkeypatch.setitem(sys.modules, name, module)
+    setattr(module, attribute, what)
+
+
+def install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(KINDS[name].where, FakeCluster, monkeypatch)
+    if name == "kubernetes":
+        pretend(CREATE_MODE, FakeMode, monkeypatch)
+    monkeypatch.setattr(FakeCluster, "made", [])
+    monkeypatch.setattr(FakeCluster, "error", None)
+
+
 @pytest.fixture(params=["cuda", "kubernetes", "slurm"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A kind of cluster whose package is there, as far as an import can tell."""
     name: str = request.param
-    where, _, attribute = KINDS[name].where.partition(":")
-    for depth in range(where.count(".") + 1):
-        module = ModuleType(".".join(where.split(".")[: depth + 1]))
-        module.__path__ = []
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    setattr(module, attribute, FakeCluster)
-    monkeypatch.setattr(FakeCluster, "made", [])
-    monkeypatch.setattr(FakeCluster, "error", None)
+    install(name, monkeypatch)
     return name
+
+
+@pytest.fixture
+def kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
+    install("kubernetes", monkeypatch)
 
 
 def of_kind(kind: str, **more: Any) -> ComputeSettings:
@@ -96,7 +125,8 @@ def test_a_cluster_is_asked_for_with_our_options_and_the_users(kind: str) -> Non
     with scheduler(of_kind(kind, cluster_options={"extra": 7})) as address:
         [made] = FakeCluster.made
         assert (address, made.closed) == ("tls://10.1.2.3:8786", False)
-        assert made.given == EXPECTED[kind] | {"extra": 7}
+        mode = {"create_mode": FakeMode.CREATE_ONLY} if kind == "kubernetes" else {}
+        assert made.given == EXPECTED[kind] | mode | {"extra": 7}
     assert made.closed
 
 
@@ -133,6 +163,92 @@ def test_workers_start_when_there_is_work_where_that_is_possible(kind: str) -> N
         assert isinstance(plugin, WorkersOnDemand)
         plugin.update_graph(made.scheduler)
         assert made.scaled == [3]
+
+
+SPEC = Path(__file__).parents[2] / "infra/kubernetes/dask-cluster.yaml"
+
+
+def asked_for(spec: Any) -> dict[str, Any]:
+    """What the class of Kubernetes' clusters is given for a run with this spec."""
+    with scheduler(ComputeSettings(cluster="kubernetes", cluster_options={"custom_cluster_spec": spec})):
+        given: dict[str, Any] = FakeCluster.made[-1].given
+    return given
+
+
+@pytest.mark.parametrize("form", ["path", "mapping"])
+@pytest.mark.usefixtures("kubernetes")
+def test_two_runs_on_kubernetes_never_share_a_cluster(form: str) -> None:
+    """A run deletes the cluster of its name when it ends, whoever else is connected to it."""
+    written = yaml.safe_load(SPEC.read_text())
+    before = deepcopy(written)
+    asked = [asked_for(str(SPEC) if form == "path" else written) for _ in range(2)]
+    specs = [one["custom_cluster_spec"] for one in asked]
+    names = [spec["metadata"]["name"] for spec in specs]
+    assert names[0] != names[1] and all(re.fullmatch("mudg-[0-9a-f]{8}", name) for name in names)
+    assert {one["create_mode"] for one in asked} == {FakeMode.CREATE_ONLY}
+    assert written == before
+    for spec, name in zip(specs, names, strict=True):
+        assert spec["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] == name
+        spec["metadata"]["name"] = before["metadata"]["name"]
+        spec["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] = "mudg"
+        assert spec == before
+
+
+@pytest.mark.usefixtures("kubernetes")
+def test_a_cluster_is_renamed_wherever_its_spec_names_it() -> None:
+    affinity = {"matchExpressions": [{"key": "dask.org/cluster-name", "operator": "In", "values": ["a"]}]}
+    address = "tcp://a-scheduler.a.svc.cluster.local:8786"
+    spec = {
+        "metadata": {"name": "a", "namespace": "a", "labels": {"dask.org/cluster-name": "a", "team": "a"}},
+        "spec": {"worker": {"affinity": affinity, "env": [{"name": "X", "value": address}]}},
+    }
+    made = asked_for(spec)["custom_cluster_spec"]
+    name = made["metadata"]["name"]
+    assert name != "a"
+    assert made["metadata"] == {
+        "name": name,
+        "namespace": "a",
+        "labels": {"dask.org/cluster-name": name, "team": "a"},
+    }
+    worker = made["spec"]["worker"]
+    assert worker["affinity"]["matchExpressions"][0]["values"] == [name]
+    assert worker["env"][0]["value"] == f"tcp://{name}-scheduler.a.svc.cluster.local:8786"
+
+
+@pytest.mark.usefixtures("kubernetes")
+def test_a_long_name_leaves_room_for_what_the_operator_adds() -> None:
+    made = asked_for({"metadata": {"name": "n" * 53}, "spec": {}})
+    name = made["custom_cluster_spec"]["metadata"]["name"]
+    assert len(name) == 53 and name != "n" * 53
+
+
+@pytest.mark.usefixtures("kubernetes")
+def test_a_name_without_a_spec_is_made_unique_too() -> None:
+    compute = ComputeSettings(cluster="kubernetes", cluster_options={"name": "team"})
+    for _ in range(2):
+        with scheduler(compute):
+            pass
+    first, second = (made.given["name"] for made in FakeCluster.made)
+    assert first != second and first.startswith("team-") and second.startswith("team-")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("missing.yaml", "cannot be read"),
+        ("broken.yaml", "cannot be read"),
+        ("other.yaml", "has no metadata.name"),
+        ({"metadata": []}, "has no metadata.name"),
+    ],
+)
+@pytest.mark.usefixtures("kubernetes")
+def test_a_spec_that_is_none_is_a_settings_error(spec: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("a: [")
+    (tmp_path / "other.yaml").write_text("- 1")
+    given = str(tmp_path / spec) if isinstance(spec, str) else spec
+    with pytest.raises(SettingsError, match=message) as caught:
+        asked_for(given)
+    assert "custom_cluster_spec" in str(caught.value.where) and FakeCluster.made == []
 
 
 def test_workers_without_a_gpu_do_not_offer_one() -> None:
