@@ -8,7 +8,9 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
+import yaml
 
+from flows.stack.registered import GPU_LIMIT
 from tests.infra.files import INFRA, PROJECT, check_environment, leaves, load
 
 VERSION = "1.33"
@@ -71,7 +73,28 @@ def test_charts_read_every_value_that_we_set(chart: str) -> None:
     assert {path for path, _ in leaves(load(f"kubernetes/{chart}.yaml"))} == names(chart)
 
 
+def offered(path: str) -> list[dict[str, Any]]:
+    """Entries of a list that a file has as comments, to be taken in."""
+    lines = re.findall(r"^ *# ?(- \{.*\})", (INFRA / path).read_text(), re.M)
+    return [entry for line in lines for entry in yaml.safe_load(line)]
+
+
+def test_for_gpus_every_place_that_has_to_change_says_so() -> None:
+    """Client, scheduler and workers of Dask need one version, and without the device all of it would go on on
+    CPUs."""
+    tag = f"{PROJECT['version']}-gpu"
+    cluster, worker, told = (
+        (INFRA / path).read_text()
+        for path in ("kubernetes/dask-cluster.yaml", "kubernetes/prefect-worker.yaml", "README.md")
+    )
+    assert cluster.count(tag) == 2 and worker.count(tag) == 1
+    assert {"name": "MUDG_COMPUTE__DEVICE", "value": "cuda"} in offered("kubernetes/prefect-worker.yaml")
+    section = told.partition("## Kubernetes\n")[2].partition("\n## ")[0]
+    assert tag in section and "MUDG_COMPUTE__DEVICE" in section and f"gcl create {GPU_LIMIT} " in section
+
+
 def test_environments_are_understood() -> None:
+    check_environment(environment(offered("kubernetes/prefect-worker.yaml")))
     check_environment(environment(load("kubernetes/prefect-worker.yaml")["worker"]["extraEnvVars"]))
     check_environment(environment(load("kubernetes/prefect-server.yaml")["global"]["prefect"]["env"]))
     for pod in PODS.values():
