@@ -30,7 +30,7 @@ NO_SETTINGS = {"dataset.tar"}
 FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?<=\n\n)(?: {4}[^\n]*\n)+")
 INLINE = re.compile(r"`([^`\n]+)`")
-CALL = re.compile(r"(?:\.venv/bin/|.*\| )?mudg (?=[a-z])")
+CALL = re.compile(r"(?:\.venv/bin/|.*\| |.* prefect-worker (?:-- )?)?mudg (?=[a-z])")
 USAGE = re.compile(r"[\[…]|(?<![\w=-])[A-Z]{2,}\b")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -172,6 +172,7 @@ def test_wrong_names_are_noticed_in_a_usage_too() -> None:
         "    mudg gc --dry-run",
         "    find . | mudg predict animals - --csv",
         "    mudg plan \\\n      --paper  # so much",
+        "    docker compose run --rm prefect-worker mudg target list",
     ],
 )
 def test_right_commands_are_found_and_pass(line: str) -> None:

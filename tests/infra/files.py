@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = dict(line.split("==") for line in (ROOT / "requirements.lock").read_text().splitlines())
-INTERPOLATED = re.compile(r"\$\{(\w+)(?::?([-?])([^}]*))?\}")
+# An innermost one, as the default of a variable may name another.
+INTERPOLATED = re.compile(r"\$\{(\w+)(?::?([-?])([^${}]*))?\}")
 SECRET = re.compile(r"PASSWORD|SECRET|AUTH|ACCESS_KEY|CONNECTION_URL")
 
 
@@ -27,9 +28,14 @@ def load(path: str) -> Any:
     return yaml.safe_load((INFRA / path).read_text())
 
 
-def filled(text: str) -> str:
-    """As compose fills in variables that are not set; what must be set becomes `given`."""
-    return INTERPOLATED.sub(lambda found: found[3] if found[2] == "-" else "given", text)
+def filled(text: str, given: Mapping[str, str] | None = None) -> str:
+    """As compose fills in variables: with what was given, else the default; what must be set is `given`."""
+    known = given or {}
+    while INTERPOLATED.search(text):
+        text = INTERPOLATED.sub(
+            lambda found: known.get(found[1], found[3] if found[2] == "-" else "given"), text
+        )
+    return text
 
 
 def check_environment(environment: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from distributed.cli import dask_scheduler, dask_worker
 
 from tests.infra.files import INFRA, INTERPOLATED, PROJECT, ROOT, SECRET, check_environment, filled, load
@@ -19,6 +20,11 @@ SERVICES: dict[str, dict[str, Any]] = load("compose/compose.yaml")["services"]
 OURS = {name: one for name, one in SERVICES.items() if "mudg" in one["image"]}
 EXAMPLE = (INFRA / "compose/.env.example").read_text()
 DASK = {"scheduler": dask_scheduler.main, "worker": dask_worker.main}
+
+
+def variables(text: str) -> dict[str, str]:
+    """What a file of variables sets, or offers as a comment."""
+    return dict(re.findall(r"^#?([A-Z][A-Z0-9_]*)=(.*)$", text, re.M))
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -90,13 +96,44 @@ def test_services_and_volumes_that_are_named_exist() -> None:
 
 
 def test_every_variable_is_explained_and_no_secret_is_given() -> None:
-    used = {found[0] for found in INTERPOLATED.findall(TEXT)}
-    offered = dict(re.findall(r"^#?([A-Z][A-Z0-9_]*)=(.*)$", EXAMPLE, re.M))
+    used = set(re.findall(r"\$\{(\w+)", TEXT))
+    offered = variables(EXAMPLE)
     assert used | {"COMPOSE_PROFILES"} == offered.keys()
     required = {found[0] for found in INTERPOLATED.findall(TEXT) if found[1] == "?"}
     assert required == {name for name in offered if SECRET.search(name)}
     assert all(offered[name] == "" for name in required)
-    assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {".env", "infra/compose/mudg.env"} <= set(ignored)
+
+
+def test_the_ui_is_found_from_wherever_browsers_are() -> None:
+    """A browser asks the API that the UI names, and people follow links to runs that containers make."""
+    for given, expected in (({}, "http://127.0.0.1:4200"), ({"UI_URL": "https://ui.org"}, "https://ui.org")):
+        services = yaml.safe_load(filled(TEXT, given))["services"]
+        assert services["prefect-server"]["environment"]["PREFECT_UI_API_URL"] == f"{expected}/api"
+        for name in ("prepare", "prefect-worker", "dask-worker", "dask-gpu-worker"):
+            assert services[name]["environment"]["PREFECT_UI_URL"] == expected
+
+
+def test_settings_reach_whatever_runs_our_code() -> None:
+    with_store = {name for name, one in SERVICES.items() if "MUDG_STORAGE__URL" in one.get("environment", {})}
+    assert with_store == {"prepare", "prefect-worker", "dask-worker", "dask-gpu-worker"}
+    for name in with_store:
+        assert SERVICES[name]["env_file"] == [{"path": "mudg.env", "required": False}]
+
+
+def test_settings_that_the_example_offers_exist_and_are_not_overruled() -> None:
+    offered = variables((INFRA / "compose/mudg.env.example").read_text())
+    check_environment(offered)
+    assert offered.keys().isdisjoint(SERVICES["prefect-worker"]["environment"])
+
+
+def test_downloaded_weights_and_runs_outlive_their_container() -> None:
+    """HF_HOME is in the image; a run whose container has gone is known by its missing heartbeat."""
+    home = re.search(r"HF_HOME=(/\w+)/", (INFRA / "docker/Dockerfile").read_text())
+    for name in ("prefect-worker", "dask-worker", "dask-gpu-worker"):
+        assert home and f"cache:{home[1]}" in SERVICES[name]["volumes"]
+    assert SERVICES["prefect-worker"]["environment"]["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"] == "30"
 
 
 def test_the_image_is_built_from_the_repository() -> None:

@@ -144,6 +144,9 @@ def test_everything_is_of_one_image_in_one_namespace_and_finds_its_fellows() -> 
     name, space = CLUSTER["metadata"]["name"], CLUSTER["metadata"]["namespace"]
     address = f"tcp://{name}-scheduler.{space}.svc.cluster.local:8786"
     assert given["MUDG_COMPUTE__DASK_ADDRESS"] == address
+    shown = load("kubernetes/prefect-server.yaml")["server"]["uiConfig"]["prefectUiApiUrl"]
+    assert f"{given['PREFECT_UI_URL']}/api" == shown
+    assert given["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"] == "30"
     assert int(given["MUDG_COMPUTE__WORKERS"]) == CLUSTER["spec"]["worker"]["replicas"]
 
 

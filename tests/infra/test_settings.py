@@ -39,4 +39,4 @@ def test_readme_of_infra_names_files_that_exist() -> None:
     text = (INFRA / "README.md").read_text()
     named = set(re.findall(r"(?<![\w/])infra/[\w./-]*\w", text))
     assert named >= {f"infra/settings/{file.name}" for file in FILES}
-    assert all((ROOT / name).exists() or name.endswith("/.env") for name in named)
+    assert all((ROOT / name).exists() or name.endswith(".env") for name in named)
