@@ -91,9 +91,10 @@ lock: setup  ## resolve requirements.lock anew from pyproject.toml, and img2data
 	echo "img2dataset==1.47.0" | $(BIN)/uv pip compile --quiet - --excludes <(printf 'dataclasses\nwandb\n') \
 	  --python-version 3.11 --upgrade --no-header --no-annotate --no-emit-index-url --no-emit-find-links > $(TOOL_LOCK)
 
-# CUDA builds for Linux, and the versions of requirements.lock but for those that a GPU needs otherwise.
+# CUDA builds for Linux, and the versions of requirements.lock but for those that a GPU needs otherwise. What only
+# Kubernetes needs is pinned here for both images.
 lock-gpu: setup  ## resolve infra/docker/requirements-gpu.lock anew (no GPU needed)
-	UV_FIND_LINKS= $(BIN)/uv pip compile --quiet pyproject.toml --extra gpu --python-version 3.11 \
+	UV_FIND_LINKS= $(BIN)/uv pip compile --quiet pyproject.toml --extra gpu --extra kubernetes --python-version 3.11 \
 	  --python-platform x86_64-manylinux_2_28 -c <(grep -vE '^(dask|distributed|faiss-cpu)==' $(LOCK)) \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links -o infra/docker/requirements-gpu.lock
 

@@ -8,7 +8,7 @@ import dask
 import yaml
 
 from flows.clusters import DASK
-from tests.infra.files import INFRA, LOCK, PROJECT, ROOT, SECRET
+from tests.infra.files import INFRA, LOCK, PROJECT, ROOT, SECRET, load
 
 DOCKERFILE = (INFRA / "docker/Dockerfile").read_text()
 LINES = re.sub(r"\\\n\s*", " ", DOCKERFILE).splitlines()
@@ -67,6 +67,19 @@ def test_workers_behave_as_those_that_a_run_starts() -> None:
     assert sum(
         1 for line in (INFRA / "docker/dask.yaml").read_text().splitlines() if re.search(r": \S", line)
     ) - 1 == len(DASK)
+
+
+def test_both_images_can_start_clusters_of_kubernetes() -> None:
+    """The package, in a version that does not move, and the spec where the settings look for it."""
+    [wanted] = PROJECT["optional-dependencies"]["kubernetes"]
+    assert wanted.partition(">=")[0] in GPU
+    [install] = [line for line in LINES if "-r pyproject.toml" in line]
+    assert "--extra cpu --extra kubernetes" in install
+    assert "--constraints requirements.lock" in install and "requirements-gpu.lock" in install
+    assert "--extra gpu --extra kubernetes" in (ROOT / "Makefile").read_text()
+    in_image = {f"/app/{source}" for source in copied() if source.startswith("infra/")}
+    options = load("settings/kubernetes.yaml")["compute"]["cluster_options"]
+    assert {options["custom_cluster_spec"], "/app/infra/settings/kubernetes.yaml"} <= in_image
 
 
 def test_the_gpu_lock_differs_only_where_a_gpu_needs_it() -> None:

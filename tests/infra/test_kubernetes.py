@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from flows.stack.registered import GPU_LIMIT
-from tests.infra.files import INFRA, PROJECT, check_environment, leaves, load
+from tests.infra.files import INFRA, PROJECT, ROOT, check_environment, leaves, load
 
 VERSION = "1.33"
 CLUSTER = load("kubernetes/dask-cluster.yaml")
@@ -76,7 +76,8 @@ def test_charts_read_every_value_that_we_set(chart: str) -> None:
 def offered(path: str) -> list[dict[str, Any]]:
     """Entries of a list that a file has as comments, to be taken in."""
     lines = re.findall(r"^ *# ?(- \{.*\})", (INFRA / path).read_text(), re.M)
-    return [entry for line in lines for entry in yaml.safe_load(line)]
+    here = [line.replace("/app/", f"{ROOT}/") for line in lines]  # where the image has what it copies
+    return [entry for line in here for entry in yaml.safe_load(line)]
 
 
 def test_for_gpus_every_place_that_has_to_change_says_so() -> None:
