@@ -11,66 +11,72 @@ import pytest
 import yaml
 
 from flows.stack.registered import GPU_LIMIT
-from tests.infra.files import INFRA, PROJECT, ROOT, check_environment, leaves, load
+from tests.infra.charts import CHARTS, DASK_KUBERNETES
+from tests.infra.files import INFRA, PROJECT, ROOT, check_environment, load
 
 VERSION = "1.33"
 CLUSTER = load("kubernetes/dask-cluster.yaml")
 PODS = {"scheduler": CLUSTER["spec"]["scheduler"]["spec"], "worker": CLUSTER["spec"]["worker"]["spec"]}
-SECURITY = "runAsUser runAsNonRoot readOnlyRootFilesystem allowPrivilegeEscalation capabilities.drop"
-RESOURCES = "requests.cpu requests.memory limits.cpu limits.memory"
-PROBE = "initialDelaySeconds periodSeconds timeoutSeconds failureThreshold successThreshold"
-POD = "runAsUser runAsNonRoot fsGroup seccompProfile.type"
-
-# Read by the charts' templates: github.com/PrefectHQ/prefect-helm and dask/dask-kubernetes, 2025 and 2026.
-KNOWN: dict[str, dict[str, str]] = {
-    "prefect-server": {
-        "global.prefect": "image.repository image.prefectTag env",
-        "server": "replicaCount basicAuth.enabled basicAuth.existingSecret uiConfig.prefectUiApiUrl "
-        "livenessProbe.enabled readinessProbe.enabled",
-        "server.resources": RESOURCES,
-        "server.livenessProbe.config": PROBE,
-        "server.readinessProbe.config": PROBE,
-        "server.podSecurityContext": POD,
-        "server.containerSecurityContext": SECURITY,
-        "migrations": "enabled",
-        "migrations.resources": RESOURCES,
-        "migrations.securityContext": SECURITY,
-        "service": "type",
-        "secret": "create name",
-        "postgresql": "enabled",
-    },
-    "prefect-worker": {
-        "worker": "apiConfig replicaCount extraEnvVars extraEnvVarsSecrets extraVolumes extraVolumeMounts "
-        "image.repository image.prefectTag livenessProbe.enabled selfHostedServerApiConfig.apiUrl",
-        "worker.config": "workPool type installPolicy limit",
-        "worker.resources": RESOURCES,
-        "worker.livenessProbe.config": PROBE,
-        "worker.podSecurityContext": POD,
-        "worker.containerSecurityContext": SECURITY,
-        "serviceAccount": "create name",
-        "role": "create",
-        "rolebinding": "create",
-    },
-    "dask-operator": {
-        "rbac": "create cluster",
-        "": "kopfArgs",
-        "resources": RESOURCES,
-        "podSecurityContext": "seccompProfile.type",
-    },
-}
-
-
-def names(chart: str) -> set[str]:
-    return {f"{area}.{name}".strip(".") for area, many in KNOWN[chart].items() for name in many.split()}
 
 
 def environment(entries: list[dict[str, Any]]) -> dict[str, str]:
     return {entry["name"]: entry.get("value", "given") for entry in entries}
 
 
-@pytest.mark.parametrize("chart", KNOWN)
+@pytest.mark.parametrize("chart", CHARTS)
 def test_charts_read_every_value_that_we_set(chart: str) -> None:
-    assert {path for path, _ in leaves(load(f"kubernetes/{chart}.yaml"))} == names(chart)
+    assert CHARTS[chart].ignored(load(f"kubernetes/{chart}.yaml")) == []
+
+
+def test_values_that_nobody_would_read_are_noticed() -> None:
+    wrong = {"server": {"replicas": 1, "podSecurityContext": {"runAsUsr": 1}, "env": [{"name": "A"}]}}
+    assert CHARTS["prefect-server"].ignored(wrong) == [
+        "server.replicas",
+        "server.podSecurityContext.runAsUsr",
+    ]
+    migrations = {"migrations": {"enabled": True}}
+    assert CHARTS["prefect-server"].ignored(migrations) == ["migrations.enabled"]
+    apart = {"backgroundServices": {"runAsSeparateDeployment": True}}
+    assert CHARTS["prefect-server"].ignored(migrations | apart) == []
+
+
+def rendered(part: dict[str, Any], env: list[dict[str, Any]]) -> dict[str, Any]:
+    """The pod that both of Prefect's charts make of these values, as far as they hand them on as they are."""
+    probes = {name: part[name]["config"] for name in ("livenessProbe", "readinessProbe") if name in part}
+    container = {
+        "name": "prefect",
+        "env": env,
+        "resources": part["resources"],
+        "securityContext": part["containerSecurityContext"],
+        "volumeMounts": part.get("extraVolumeMounts", []),
+        **{name: {"httpGet": {"port": 1}} | probe for name, probe in probes.items()},
+    }
+    spec = {
+        "containers": [container],
+        "securityContext": part["podSecurityContext"],
+        "volumes": part.get("extraVolumes", []),
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "prefect"}, "spec": spec}
+
+
+def test_what_charts_hand_on_is_of_kubernetes() -> None:
+    server = load("kubernetes/prefect-server.yaml")
+    worker = load("kubernetes/prefect-worker.yaml")["worker"]
+    for pod in (
+        rendered(server["server"], server["global"]["prefect"]["env"]),
+        rendered(worker, worker["extraEnvVars"] + offered("kubernetes/prefect-worker.yaml")),
+    ):
+        kubernetes_validate.validate(pod, VERSION, strict=True)
+        pod["spec"]["containers"][0]["resources"] = {"limit": {}}
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(pod, VERSION, strict=True)
+
+
+def test_charts_are_installed_in_fixed_versions_and_waited_for() -> None:
+    text = (INFRA / "README.md").read_text()
+    installed = dict(re.findall(r"install ([\w-]+) .* --version ([\d.]+) .*--wait", text))
+    assert installed == {name: chart.version for name, chart in CHARTS.items()}
+    assert f"dask-kubernetes=={DASK_KUBERNETES}" in (INFRA / "docker/requirements-gpu.lock").read_text()
 
 
 def offered(path: str) -> list[dict[str, Any]]:
