@@ -100,6 +100,10 @@ def test_for_gpus_every_place_that_has_to_change_says_so() -> None:
     assert tag in section and "MUDG_COMPUTE__DEVICE" in section and f"gcl create {GPU_LIMIT} " in section
 
 
+def test_the_store_may_be_any_s3() -> None:
+    assert "MUDG_STORAGE__ENDPOINT_URL" in environment(offered("kubernetes/prefect-worker.yaml"))
+
+
 def test_environments_are_understood() -> None:
     check_environment(environment(offered("kubernetes/prefect-worker.yaml")))
     check_environment(environment(load("kubernetes/prefect-worker.yaml")["worker"]["extraEnvVars"]))
