@@ -18,7 +18,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from flows.cli.app import app
+from mudg_core.evaluate.images import Source
 from mudg_core.settings import Settings
+from mudg_core.target.spec import parse_target
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -178,6 +180,58 @@ def test_wrong_names_are_noticed_in_a_usage_too() -> None:
 def test_right_commands_are_found_and_pass(line: str) -> None:
     ((command, whole),) = commands(f"text\n\n{line}\n\ntext")
     assert whole and not fault(command)
+
+
+# -- what the examples would do ---------------------------------------------------------------------------
+
+WRITES = re.compile(r"mudg (?:target run .*--out|(?:model|dataset) export \S+) +(\S+)")
+EXTRAS = re.compile(r"pip install [^`\n)]*\[([a-z,]+)\]")
+
+
+def written(text: str) -> list[str]:
+    """Folders that the commands of a page write, one after the other."""
+    return [found[1] for line in code(text) if (found := WRITES.search(line)) and "--force" not in line]
+
+
+@pages
+def test_no_page_writes_a_folder_twice(page: Path) -> None:
+    """The second command would be refused, as the folder is not empty."""
+    folders = written(page.read_text())
+    assert [folder for folder in set(folders) if folders.count(folder) > 1] == []
+
+
+def test_a_folder_that_is_written_twice_is_noticed() -> None:
+    text = "text\n\n    mudg target run a.yaml --out ./a\n    mudg model export a ./a\n"
+    assert written(text) == ["./a", "./a"]
+
+
+@pages
+def test_specs_that_are_tried_on_the_demo_world_find_its_images(page: Path) -> None:
+    for block in FENCED.findall(page.read_text()):
+        if "evaluation: demo:" in block:
+            target = parse_target(block.encode())
+            assert next(Source.of(target, Settings().evaluate).listed("test"))
+
+
+def test_the_quick_start_measures_a_classifier_of_its_own() -> None:
+    assert "evaluation: demo:" in (ROOT / "docs/quick-start.md").read_text()
+
+
+def installs(text: str) -> list[set[str]]:
+    return [set(extras.split(",")) for extras in EXTRAS.findall(text)]
+
+
+def test_whoever_installs_an_extra_gets_faiss_too() -> None:
+    """It comes with the extras cpu and gpu only, of which everybody needs one; and no registry has mudg."""
+    texts = {
+        path: path.read_text()
+        for path in (*PAGES, *(ROOT / "flows").rglob("*.py"), *(ROOT / "mudg_core").rglob("*.py"))
+    }
+    found = {path: installs(text) for path, text in texts.items()}
+    assert sum(map(len, found.values())) > 5
+    assert [path for path, many in found.items() if any(not one & {"cpu", "gpu"} for one in many)] == []
+    assert [path for path, text in texts.items() if re.search(r"pip install '?mudg", text)] == []
+    assert installs("(`pip install 'mudg[stack]'`)") == [{"stack"}]
 
 
 # -- settings ---------------------------------------------------------------------------------------------

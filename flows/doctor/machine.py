@@ -52,7 +52,9 @@ def _faiss() -> list[Finding]:
     if getattr(faiss, "get_num_gpus", lambda: 0)() > 0:
         return []
     return [
-        warning("faiss", "built for CPUs: searches do not use the GPU", "install mudg[gpu] instead of [cpu]")
+        warning(
+            "faiss", "built for CPUs: searches do not use the GPU", "install the extra gpu instead of cpu"
+        )
     ]
 
 

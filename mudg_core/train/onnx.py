@@ -82,7 +82,7 @@ def check_installed() -> None:
     if missing:
         raise InputError(
             what=f"ONNX graphs need {', '.join(missing)}, which is not installed",
-            fix="pip install 'mudg[onnx]'",
+            fix="in mudg's checkout: pip install -e '.[cpu,onnx]' (or gpu for cpu)",
         )
 
 

