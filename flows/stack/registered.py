@@ -76,7 +76,7 @@ def is_known(api: str) -> bool:
             client.read_global_concurrency_limit_by_name(GPU_LIMIT)
         except ObjectNotFound:
             return False
-        if not client.read_automations_by_name(_dead_runs().name):
+        if not client.read_automations_by_name(automation(DEAD_RUNS).name):
             return False
         return declared() <= {one.name for one in client.read_deployments()}
 
@@ -90,14 +90,14 @@ def make_pool(api: str) -> None:
 
 def end_dead_runs(client: SyncPrefectClient) -> None:
     """As it is today: an older release may have registered another of that name."""
-    wanted = _dead_runs()
+    wanted = automation(DEAD_RUNS)
     for earlier in client.read_automations_by_name(wanted.name):
         client.delete_automation(earlier.id)
     client.create_automation(wanted)
 
 
-def _dead_runs() -> AutomationCore:
-    return AutomationCore.model_validate(yaml.safe_load(DEAD_RUNS.read_text()))
+def automation(file: Path) -> AutomationCore:
+    return AutomationCore.model_validate(yaml.safe_load(file.read_text()))
 
 
 def limit_gpu_tasks(api: str, limit: int) -> None:
