@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from flows.worker import worker_settings, workers_cluster
 
 Changes = dict[str, Any] | None
+WATCH_SECONDS = 240  # less than from one look into the inbox to the next, which is not let in before
 
 
 def _dated(name: str) -> Callable[[], str]:
@@ -99,6 +100,7 @@ def collect_garbage(
     name="watch-inbox",
     flow_run_name=_dated("watch-inbox"),
     description="Turns specs in the store's inbox into runs of build-classifier, each once.",
+    timeout_seconds=WATCH_SECONDS,
     persist_result=False,
 )
 def watch_inbox(settings: Changes = None) -> State[dict[str, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prefect import flow, get_run_logger
 
 from flows.target_runs import announce, find_runs, is_lost, prefect_client
@@ -18,7 +20,7 @@ from mudg_core.target.submissions import Submission
 )
 def watch_inbox(settings: Settings) -> Watched:
     """inbox → submissions → events. What one spec or one request has failed is told after all were tried."""
-    watched = Watcher(ArtifactStore(settings.storage).objects, announce, has_run).watch()
+    watched = Watcher(ArtifactStore(settings.storage).objects, announce, with_run).watch()
     logger = get_run_logger()
     for path in watched.refused:
         logger.warning("%s was refused: inbox-refused/ has it, with the reason", path)
@@ -31,7 +33,8 @@ def watch_inbox(settings: Settings) -> Watched:
     return watched
 
 
-def has_run(submission: Submission) -> bool:
+def with_run(submissions: Sequence[Submission]) -> set[str]:
+    """Of which ones a run is known: some pages of runs, however many are asked about."""
     with prefect_client() as client:
-        run = find_runs(client, [submission]).get(submission.id)
-    return run is not None and not is_lost(submission, run)
+        runs = find_runs(client, submissions)
+    return {one.id for one in submissions if one.id in runs and not is_lost(one, runs[one.id])}

@@ -14,7 +14,7 @@ misses an object costs time, and nothing else: it is found next time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ MOST_MENDED = 1000
 
 T = TypeVar("T")
 Emit = Callable[[Submission], None]
-HasRun = Callable[[Submission], bool]
+WithRun = Callable[[Sequence[Submission]], set[str]]
 
 
 @dataclass
@@ -51,10 +51,11 @@ class Watched:
 
 
 class Watcher:
-    """`emit` announces a submission, `has_run` tells whether a run of it is known."""
+    """`emit` announces a submission, `with_run` tells of which ones a run is known. It is asked once a watch,
+    as hundreds may be waiting."""
 
-    def __init__(self, objects: Objects, emit: Emit, has_run: HasRun, now: datetime | None = None) -> None:
-        self.objects, self.emit, self.has_run = objects, emit, has_run
+    def __init__(self, objects: Objects, emit: Emit, with_run: WithRun, now: datetime | None = None) -> None:
+        self.objects, self.emit, self.with_run = objects, emit, with_run
         self.now = now or datetime.now(UTC)
         self.submissions, self.watched = Submissions(objects), Watched()
 
@@ -63,9 +64,7 @@ class Watcher:
         for entry in self.objects.entries(layout.INBOX):
             if entry.path.endswith(SUFFIXES):
                 self._guarded(self._look_at, entry)
-        since = (self.now - LOOK_BACK).timestamp()
-        for submission in self.submissions.newest(MOST_MENDED, since):
-            self._guarded(self._mend, submission)
+        self._guarded(self._mend_all, self._left_waiting())
         return self.watched
 
     def _guarded(self, step: Callable[[T], None], on: T) -> None:
@@ -97,13 +96,22 @@ class Watcher:
             self.watched.submitted.append(token)
         self._take_away(entry.path, etag)
 
+    def _left_waiting(self) -> list[Submission]:
+        """Those for which a run should be there by now."""
+        recent = self.submissions.newest(MOST_MENDED, (self.now - LOOK_BACK).timestamp())
+        return [one for one in recent if one.waiting and self.now - one.taken >= self._patience(one)]
+
+    def _mend_all(self, waiting: list[Submission]) -> None:
+        heard = self.with_run(waiting) if waiting else set()
+        for submission in waiting:
+            self._guarded(self._write_down if submission.id in heard else self._mend, submission)
+
+    def _write_down(self, submission: Submission) -> None:
+        if submission.announced is None:  # its announcer died before it could
+            self.submissions.announce(submission, lambda _: None)
+
     def _mend(self, submission: Submission) -> None:
-        if not submission.waiting or self.now - submission.taken < self._patience(submission):
-            return
-        if self.has_run(submission):
-            if submission.announced is None:  # its announcer died before it could write that down
-                self.submissions.announce(submission, lambda _: None)
-        elif mine := self.submissions.take(submission, self.now):
+        if mine := self.submissions.take(submission, self.now):
             self.submissions.announce(mine, self.emit)
             self.watched.again.append(mine.id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from prefect import flow, task
 
 import flows.build_classifier
+import flows.watch_inbox
 from deployments import flows as deployed
 from flows import worker
 from flows.session import _ending_in_order
@@ -170,3 +172,15 @@ def test_the_inbox_is_watched_and_garbage_collected(store: ArtifactStore, server
     assert one.announced is not None
     kept: Any = deployed.collect_garbage({"gc": {"grace_hours": 1}}, dry_run=True)
     assert kept["keep"]["count"] == 2 and kept["delete"]["count"] == 0
+
+
+@pytest.mark.timeout(300, method="thread")  # the alarm is Prefect's here, as in the process of a run
+def test_a_look_into_the_inbox_that_hangs_ends_before_the_next_is_due(
+    store: ArtifactStore, servers: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else no other would ever be let in: prefect.yaml cancels those that meet it."""
+    assert deployed.watch_inbox.timeout_seconds == deployed.WATCH_SECONDS < 300
+    hang = SimpleNamespace(fn=lambda settings: threading.Event().wait())
+    monkeypatch.setattr(flows.watch_inbox, "watch_inbox", hang)
+    done = deployed.watch_inbox.with_options(timeout_seconds=0.2)(return_state=True)
+    assert (done.name, done.is_failed()) == ("TimedOut", True)

@@ -112,11 +112,11 @@ def test_a_run_that_crashed_before_its_claim_is_none(
     dead, later = a_run(Crashed(), one.id), a_run(Scheduled(), one.id)
     server: Any = Server(dead)
     monkeypatch.setattr(watch_inbox, "prefect_client", lambda: nullcontext(server))
-    assert find_runs(server, [one]) == {one.id: dead} and not watch_inbox.has_run(one)
+    assert find_runs(server, [one]) == {one.id: dead} and watch_inbox.with_run([one]) == set()
     server = Server(later, dead)
-    assert find_runs(server, [one]) == {one.id: later} and watch_inbox.has_run(one)
+    assert find_runs(server, [one]) == {one.id: later} and watch_inbox.with_run([one]) == {one.id}
     claimed = desk.claim("zoo", one.id, str(dead.id))
-    assert watch_inbox.has_run(claimed)
+    assert watch_inbox.with_run([claimed]) == {one.id}
 
 
 def test_announcing_again_is_another_event(desk: Submissions, one: Submission) -> None:

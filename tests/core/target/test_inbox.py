@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,6 +34,7 @@ class Desk:
     def __init__(self, store: ArtifactStore) -> None:
         self.store, self.objects = store, store.objects
         self.events: list[str] = []
+        self.asked: list[int] = []  # of how many submissions at once
         self.lock = threading.Lock()
 
     def emit(self, submission: Submission) -> None:
@@ -46,8 +47,12 @@ class Desk:
         emit: Callable[[Submission], None] | None = None,
         runs: tuple[str, ...] = (),
     ) -> Watched:
-        now = datetime.now(UTC) + after
-        return Watcher(self.objects, emit or self.emit, lambda one: one.id in runs, now).watch()
+        def with_run(many: Sequence[Submission]) -> set[str]:
+            with self.lock:
+                self.asked.append(len(many))
+            return {one.id for one in many} & set(runs)
+
+        return Watcher(self.objects, emit or self.emit, with_run, datetime.now(UTC) + after).watch()
 
     def inbox(self) -> list[str]:
         return [path for path in self.objects.list(layout.INBOX) if not path.endswith("/")]
@@ -216,6 +221,32 @@ def test_a_lost_event_is_sent_again_unless_somebody_heard_it(desk: Desk) -> None
     assert desk.watch(LOST_AFTER * 1.5).again == [token]
     Submissions(desk.objects).claim("zoo", token, "run")
     assert desk.watch(LOST_AFTER * 9).again == [] and desk.events == [token, token]
+
+
+def test_all_that_wait_are_asked_about_at_once_and_nobody_is_for_those_that_do_not(desk: Desk) -> None:
+    for number in range(5):
+        desk.objects.put_new(f"inbox/{number}.yaml", f"name: zoo-{number}\nclasses: [cat, dog]\n".encode())
+    tokens = desk.watch().submitted
+    assert desk.asked == []
+    Submissions(desk.objects).claim("zoo-0", tokens[0], "run")
+    assert sorted(desk.watch(LOST_AFTER * 1.5, runs=(tokens[1],)).again) == sorted(tokens[2:])
+    assert desk.asked == [4]
+
+
+def test_without_an_answer_nothing_is_announced_again_and_new_specs_are(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.objects.put_new(PATH, SPEC)
+    desk.watch()
+    desk.objects.put_new(PATH, OTHER)
+
+    def away(many: Sequence[Submission]) -> set[str]:
+        raise OrchestrationError(what="the server is away")
+
+    now = datetime.now(UTC) + LOST_AFTER * 1.5
+    watched = Watcher(desk.objects, desk.emit, away, now).watch()
+    assert len(watched.submitted) == 1 and watched.again == [] and len(desk.events) == 2
+    assert [error.what for error in watched.errors] == ["the server is away"]
 
 
 def test_what_was_cancelled_is_not_announced(desk: Desk) -> None:
