@@ -23,7 +23,7 @@ from prefect.states import Cancelling
 from prefect.utilities.urls import url_for
 
 from mudg_core.errors import OrchestrationError
-from mudg_core.target.submissions import Submission
+from mudg_core.target.submissions import MOST_LOST, Submission
 
 EVENT = "mudg.target.created"
 DEPLOYMENT = "build-classifier"
@@ -72,7 +72,7 @@ def announce(submission: Submission) -> None:
 
 def find_runs(client: SyncPrefectClient, submissions: Collection[Submission]) -> dict[str, FlowRun]:
     """The run of each submission that has one: the one that has claimed it, else the first that was made, if
-    it did not crash before another."""
+    it did not end in an error before another."""
     found: dict[str, FlowRun] = {}
     for submission in submissions:
         if submission.run and (run := _read(client, submission.run)):
@@ -80,20 +80,20 @@ def find_runs(client: SyncPrefectClient, submissions: Collection[Submission]) ->
     wanted = {submission.id for submission in submissions if not submission.run}
     for run in _runs(client) if wanted else ():
         token = run.parameters.get("submission")
-        replaced = token in found and has_crashed(run)
+        replaced = token in found and has_broken(run)
         if token in wanted and run.state_name != ALREADY_RUNNING and not replaced:
             found[token] = run  # newest first: an earlier one takes its place
     return found
 
 
-def has_crashed(run: FlowRun) -> bool:
-    return run.state is not None and run.state.is_crashed()
+def has_broken(run: FlowRun) -> bool:
+    return run.state is not None and (run.state.is_crashed() or run.state.is_failed())
 
 
 def is_lost(submission: Submission, run: FlowRun) -> bool:
-    """It crashed before it could claim the submission, as `mudg down` may have met it when it started: the
-    inbox announces the submission again."""
-    return not submission.run and has_crashed(run)
+    """It broke before it could claim the submission, as when `mudg down` met it or the store was away when it
+    started: the inbox announces the submission again, unless too many have."""
+    return not submission.run and has_broken(run) and submission.lost + 1 < MOST_LOST
 
 
 def is_over(submission: Submission, run: FlowRun | None) -> bool:

@@ -20,7 +20,7 @@ from mudg_core.target.submissions import Submission
 )
 def watch_inbox(settings: Settings) -> Watched:
     """inbox → submissions → events. What one spec or one request has failed is told after all were tried."""
-    watched = Watcher(ArtifactStore(settings.storage).objects, announce, with_run).watch()
+    watched = Watcher(ArtifactStore(settings.storage).objects, announce, look).watch()
     logger = get_run_logger()
     for path in watched.refused:
         logger.warning("%s was refused: inbox-refused/ has it, with the reason", path)
@@ -33,8 +33,8 @@ def watch_inbox(settings: Settings) -> Watched:
     return watched
 
 
-def with_run(submissions: Sequence[Submission]) -> set[str]:
-    """Of which ones a run is known: some pages of runs, however many are asked about."""
+def look(submissions: Sequence[Submission]) -> dict[str, bool]:
+    """Which ones have a run, and whether it is lost: some pages of runs, however many are asked about."""
     with prefect_client() as client:
         runs = find_runs(client, submissions)
-    return {one.id for one in submissions if one.id in runs and not is_lost(one, runs[one.id])}
+    return {one.id: is_lost(one, runs[one.id]) for one in submissions if one.id in runs}

@@ -18,6 +18,7 @@ from flows.target_runs import (
     cancel_run,
     deployment_exists,
     find_runs,
+    is_lost,
     is_over,
     prefect_client,
     run_url,
@@ -157,7 +158,10 @@ def _described(submission: Submission, run: FlowRun | None) -> Json:
     said |= {"submitted": submission.submitted.isoformat(timespec="seconds"), "source": submission.source}
     identity = str(run.id) if run else submission.run
     said |= {"run": identity, "url": run_url(identity) if identity else ""}
-    said["message"] = (run.state.message or "") if run and run.state else ""
+    message = [run.state.message] if run and run.state and run.state.message else []
+    if run and is_lost(submission, run) and submission.cancelled is None:
+        message.append("watch-inbox announces it again")
+    said["message"] = "; ".join(message)
     return said | (submission.outcome or {})
 
 

@@ -7,6 +7,7 @@ a watcher leaves the rest to the next one:
     stored, still in the inbox       only taken away
     stored, not announced            taken over once it is old enough that its watcher must be dead
     announced, and the event lost    announced again, unless a run is known
+    a run ended before its claim     announced again, some times
 
 Two watchers at once do no harm: only who has stored or taken over a submission announces it. A listing that
 misses an object costs time, and nothing else: it is found next time.
@@ -14,10 +15,11 @@ misses an object costs time, and nothing else: it is found next time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from mudg_core.errors import ConflictError, MudgError
@@ -36,7 +38,7 @@ MOST_MENDED = 1000
 
 T = TypeVar("T")
 Emit = Callable[[Submission], None]
-WithRun = Callable[[Sequence[Submission]], set[str]]
+Look = Callable[[Sequence[Submission]], Mapping[str, bool]]
 
 
 @dataclass
@@ -51,11 +53,11 @@ class Watched:
 
 
 class Watcher:
-    """`emit` announces a submission, `with_run` tells of which ones a run is known. It is asked once a watch,
-    as hundreds may be waiting."""
+    """`emit` announces a submission. `look` tells of which ones a run is known, and whether that run is lost
+    and another is due; it is asked once a watch, as hundreds may be waiting."""
 
-    def __init__(self, objects: Objects, emit: Emit, with_run: WithRun, now: datetime | None = None) -> None:
-        self.objects, self.emit, self.with_run = objects, emit, with_run
+    def __init__(self, objects: Objects, emit: Emit, look: Look, now: datetime | None = None) -> None:
+        self.objects, self.emit, self.look = objects, emit, look
         self.now = now or datetime.now(UTC)
         self.submissions, self.watched = Submissions(objects), Watched()
 
@@ -102,16 +104,18 @@ class Watcher:
         return [one for one in recent if one.waiting and self.now - one.taken >= self._patience(one)]
 
     def _mend_all(self, waiting: list[Submission]) -> None:
-        heard = self.with_run(waiting) if waiting else set()
+        runs = self.look(waiting) if waiting else {}
         for submission in waiting:
-            self._guarded(self._write_down if submission.id in heard else self._mend, submission)
+            lost = runs.get(submission.id)
+            step = self._write_down if lost is False else partial(self._mend, lost=bool(lost))
+            self._guarded(step, submission)
 
     def _write_down(self, submission: Submission) -> None:
         if submission.announced is None:  # its announcer died before it could
             self.submissions.announce(submission, lambda _: None)
 
-    def _mend(self, submission: Submission) -> None:
-        if mine := self.submissions.take(submission, self.now):
+    def _mend(self, submission: Submission, lost: bool = False) -> None:
+        if mine := self.submissions.take(submission, self.now, lost):
             self.submissions.announce(mine, self.emit)
             self.watched.again.append(mine.id)
 

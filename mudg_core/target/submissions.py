@@ -9,6 +9,9 @@ conditional write, and nothing can be half done:
     finished    `outcome`: what the run has made
     cancelled   no run may claim it any more
 
+A run may also end before its claim, as when the store is away just then. It is announced again, and `lost`
+counts such runs: the last of `MOST_LOST` is not followed by another.
+
 Events may come twice, or not at all; the claim is what makes "exactly once" of that.
 """
 
@@ -29,6 +32,7 @@ from mudg_core.storage.objects import Objects
 from mudg_core.target.spec import Target
 
 ID_DIGITS = 32
+MOST_LOST = 3  # runs that may end before they claim it: whatever ends each of them is no accident
 TRIES = 20
 
 log = logging.getLogger(__name__)
@@ -45,6 +49,7 @@ class Submission(Record):
     taken: datetime
     token: str  # other bytes for every writer: one whose write was refused can tell that it lost
     announced: datetime | None = None
+    lost: int = 0
     run: str = ""
     cancelled: datetime | None = None
     outcome: dict[str, JsonValue] | None = None
@@ -115,13 +120,14 @@ class Submissions:
             return new
         raise ConflictError(what=f"submission {token} changes without pause", fix="run again")
 
-    def take(self, submission: Submission, now: datetime) -> Submission | None:
-        """Sets out to announce one that somebody else left unannounced; None if a third was faster."""
+    def take(self, submission: Submission, now: datetime, lost: bool = False) -> Submission | None:
+        """Sets out to announce one that somebody else left unannounced, or whose run was `lost`; None if a
+        third was faster."""
         path = layout.submission(submission.name, submission.id)
         found = self._read(path)
         if found is None or found[0].token != submission.token:
             return None
-        new = submission.changed(taken=now)
+        new = submission.changed(taken=now, lost=submission.lost + lost)
         try:
             self.objects.replace(path, _bytes(new), found[1])
         except ConflictError:

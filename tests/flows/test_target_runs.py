@@ -24,11 +24,11 @@ from prefect.states import (
 )
 
 from flows import target_runs, watch_inbox
-from flows.target_runs import announce, cancel_run, find_runs, state_of
+from flows.target_runs import announce, cancel_run, find_runs, is_lost, is_over, state_of
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
 from mudg_core.target.spec import parse_target
-from mudg_core.target.submissions import Submission, Submissions
+from mudg_core.target.submissions import MOST_LOST, Submission, Submissions
 
 SPEC = b"name: zoo\nclasses: [cat, dog]\n"
 
@@ -105,18 +105,34 @@ def test_the_run_that_has_it_is_found_and_else_the_first(desk: Submissions, one:
     assert find_runs(server, [other]) == find_runs(server, [lost]) == {}
 
 
-def test_a_run_that_crashed_before_its_claim_is_none(
-    desk: Submissions, one: Submission, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("state", [Crashed(), Failed(), Failed(name="TimedOut")])
+def test_a_run_that_ended_before_its_claim_is_lost(
+    desk: Submissions, one: Submission, monkeypatch: pytest.MonkeyPatch, state: Any
 ) -> None:
     """It is announced again, and then the later one counts."""
-    dead, later = a_run(Crashed(), one.id), a_run(Scheduled(), one.id)
+    dead, later = a_run(state, one.id), a_run(Scheduled(), one.id)
     server: Any = Server(dead)
     monkeypatch.setattr(watch_inbox, "prefect_client", lambda: nullcontext(server))
-    assert find_runs(server, [one]) == {one.id: dead} and watch_inbox.with_run([one]) == set()
+    assert find_runs(server, [one]) == {one.id: dead} and watch_inbox.look([one]) == {one.id: True}
     server = Server(later, dead)
-    assert find_runs(server, [one]) == {one.id: later} and watch_inbox.with_run([one]) == {one.id}
+    assert find_runs(server, [one]) == {one.id: later} and watch_inbox.look([one]) == {one.id: False}
     claimed = desk.claim("zoo", one.id, str(dead.id))
-    assert watch_inbox.with_run([claimed]) == {one.id}
+    assert watch_inbox.look([claimed]) == {one.id: False}
+    assert watch_inbox.look([desk.add(parse_target(SPEC), SPEC, "command")]) == {}
+
+
+def test_the_run_that_is_lost_last_ends_it(one: Submission) -> None:
+    """What no run can begin would be announced for a week."""
+    dead = a_run(Failed(), one.id)
+    told = [one.changed(lost=number) for number in range(MOST_LOST)]
+    assert [is_lost(each, dead) for each in told] == [True] * (MOST_LOST - 1) + [False]
+    assert [is_over(each, dead) for each in told] == [False] * (MOST_LOST - 1) + [True]
+    assert {state_of(each, dead) for each in told} == {"Failed"}
+
+
+@pytest.mark.parametrize("state", [Cancelled(), Completed(), Running()])
+def test_what_somebody_ended_or_what_goes_on_is_not_lost(one: Submission, state: Any) -> None:
+    assert not is_lost(one, a_run(state, one.id))
 
 
 def test_announcing_again_is_another_event(desk: Submissions, one: Submission) -> None:

@@ -46,13 +46,14 @@ class Desk:
         after: timedelta = timedelta(0),
         emit: Callable[[Submission], None] | None = None,
         runs: tuple[str, ...] = (),
+        lost: tuple[str, ...] = (),
     ) -> Watched:
-        def with_run(many: Sequence[Submission]) -> set[str]:
+        def look(many: Sequence[Submission]) -> dict[str, bool]:
             with self.lock:
                 self.asked.append(len(many))
-            return {one.id for one in many} & set(runs)
+            return {one.id: one.id in lost for one in many if one.id in runs + lost}
 
-        return Watcher(self.objects, emit or self.emit, with_run, datetime.now(UTC) + after).watch()
+        return Watcher(self.objects, emit or self.emit, look, datetime.now(UTC) + after).watch()
 
     def inbox(self) -> list[str]:
         return [path for path in self.objects.list(layout.INBOX) if not path.endswith("/")]
@@ -223,6 +224,14 @@ def test_a_lost_event_is_sent_again_unless_somebody_heard_it(desk: Desk) -> None
     assert desk.watch(LOST_AFTER * 9).again == [] and desk.events == [token, token]
 
 
+def test_runs_that_were_lost_are_counted_and_lost_events_are_not(desk: Desk) -> None:
+    desk.objects.put_new(PATH, SPEC)
+    [token] = desk.watch().submitted
+    for number, lost in enumerate([(), (token,), (), (token,)], 2):
+        assert desk.watch(LOST_AFTER * number, lost=lost).again == [token]
+    assert desk.submissions()[0].lost == 2 and desk.events == [token] * 5
+
+
 def test_all_that_wait_are_asked_about_at_once_and_nobody_is_for_those_that_do_not(desk: Desk) -> None:
     for number in range(5):
         desk.objects.put_new(f"inbox/{number}.yaml", f"name: zoo-{number}\nclasses: [cat, dog]\n".encode())
@@ -240,7 +249,7 @@ def test_without_an_answer_nothing_is_announced_again_and_new_specs_are(
     desk.watch()
     desk.objects.put_new(PATH, OTHER)
 
-    def away(many: Sequence[Submission]) -> set[str]:
+    def away(many: Sequence[Submission]) -> dict[str, bool]:
         raise OrchestrationError(what="the server is away")
 
     now = datetime.now(UTC) + LOST_AFTER * 1.5
