@@ -61,14 +61,14 @@ def build_index(settings: Changes = None, retrain: bool = False) -> State[dict[s
 def build_classifier(name: str, submission: str, settings: Changes = None) -> State[dict[str, Any] | None]:
     """`name` and `submission` say which submission; the event that starts the run has both."""
     from flows import build_classifier as classifier
-    from flows.target_runs import ALREADY_RUNNING, run_url
+    from flows.target_runs import ALREADY_RUNNING, claim, run_url
     from mudg_core.storage import ArtifactStore
     from mudg_core.target.submissions import Submissions
 
     ready, mine = worker_settings(settings), str(runtime.flow_run.id)
     store = ArtifactStore(ready.storage)
     desk = Submissions(store.objects)
-    claimed = desk.claim(name, submission, mine)
+    claimed = claim(desk, name, submission, mine)
     if claimed.cancelled is not None:
         return Cancelled(message=f"submission {submission} was cancelled")
     if claimed.run != mine:

@@ -23,7 +23,7 @@ from prefect.states import Cancelling
 from prefect.utilities.urls import url_for
 
 from mudg_core.errors import OrchestrationError
-from mudg_core.target.submissions import MOST_LOST, Submission
+from mudg_core.target.submissions import MOST_LOST, Submission, Submissions
 
 EVENT = "mudg.target.created"
 DEPLOYMENT = "build-classifier"
@@ -86,6 +86,16 @@ def find_runs(client: SyncPrefectClient, submissions: Collection[Submission]) ->
     return found
 
 
+def claim(desk: Submissions, name: str, token: str, mine: str) -> Submission:
+    """For a run, before it does anything; whether it may go on is whether `run` is its own. A claim of
+    a run that is over, or that Prefect says it does not know, is taken over; if Prefect says nothing, not."""
+    found = desk.claim(name, token, mine)
+    over = found.outcome is not None or found.cancelled is not None
+    if over or found.run == mine or _goes_on(found.run):
+        return found
+    return desk.take_over(found, mine)
+
+
 def has_broken(run: FlowRun) -> bool:
     return run.state is not None and (run.state.is_crashed() or run.state.is_failed())
 
@@ -132,6 +142,12 @@ def deployment_exists(client: SyncPrefectClient) -> bool:
     except ObjectNotFound:
         return False
     return True
+
+
+def _goes_on(run: str) -> bool:
+    with prefect_client() as client:
+        found = _read(client, run)
+    return found is not None and (found.state is None or not found.state.is_final())
 
 
 def _read(client: SyncPrefectClient, run: str) -> FlowRun | None:

@@ -5,7 +5,8 @@ conditional write, and nothing can be half done:
 
     stored      `submitted`, by somebody who sets out to announce it (`taken`)
     announced   `announced`: the event is out, which starts a run
-    claimed     `run` has it. Any other run of the same submission finds this, and ends at once
+    claimed     `run` has it. Any other run of the same submission finds this, and ends at once; or takes it
+                over, if that run is dead
     finished    `outcome`: what the run has made
     cancelled   no run may claim it any more
 
@@ -144,6 +145,16 @@ class Submissions:
         """For a run, before it does anything: whether it may go on is whether `run` is its own. The same run
         may claim again, as it does when it is retried."""
         return self.change(name, token, lambda s: s.changed(run=run) if s.waiting else s)
+
+    def take_over(self, submission: Submission, run: str) -> Submission:
+        """The claim of a run that is dead, as `submission` says whose it was: nobody else must have it by
+        now."""
+
+        def taken(now: Submission) -> Submission:
+            left = now.run == submission.run and now.outcome is None and now.cancelled is None
+            return now.changed(run=run) if left else now
+
+        return self.change(submission.name, submission.id, taken)
 
     def cancel(self, name: str, token: str) -> Submission:
         now = datetime.now(UTC)

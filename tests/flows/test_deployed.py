@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from deployments import flows as deployed
 from flows import worker
 from flows.session import _ending_in_order
 from flows.worker import worker_settings, workers_cluster
-from mudg_core.errors import SettingsError
+from mudg_core.errors import DataError, SettingsError
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.spec import parse_target
@@ -151,6 +152,22 @@ def test_a_run_claims_its_submission_and_leaves_what_it_has_made(
     second = deployed.build_classifier(**arguments, return_state=True)
     assert (second.name, second.is_completed()) == ("AlreadyRunning", True) and len(asked) == 1
     assert desk.read("zoo", mine.id).run in str(second.message)
+
+
+def test_a_run_builds_what_a_dead_one_had_claimed(
+    store: ArtifactStore, servers: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state in Prefect is what counts: this one there has never been."""
+    desk, mine = submitted(store)
+    dead = desk.claim("zoo", mine.id, str(uuid.uuid4())).run
+
+    def build(settings: Any, target: Any) -> Any:
+        raise DataError(what="it was built")
+
+    monkeypatch.setattr(flows.build_classifier, "build_classifier", SimpleNamespace(fn=build))
+    done = deployed.build_classifier("zoo", mine.id, return_state=True)
+    assert done.is_failed() and "it was built" in str(done.message)
+    assert desk.read("zoo", mine.id).run not in ("", dead)
 
 
 def test_a_run_of_a_cancelled_submission_does_nothing(

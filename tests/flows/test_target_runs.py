@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import (
     AwaitingConcurrencySlot,
     Cancelled,
+    Cancelling,
     Completed,
     Crashed,
     Failed,
@@ -24,7 +26,7 @@ from prefect.states import (
 )
 
 from flows import target_runs, watch_inbox
-from flows.target_runs import announce, cancel_run, find_runs, is_lost, is_over, state_of
+from flows.target_runs import announce, cancel_run, claim, find_runs, is_lost, is_over, state_of
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
 from mudg_core.target.spec import parse_target
@@ -64,6 +66,18 @@ class Server:
 
     def set_flow_run_state(self, identity: uuid.UUID, state: Any) -> None:
         self.asked.append((identity, state.type.value))
+
+
+@contextmanager
+def serving(*runs: FlowRun) -> Iterator[Server]:
+    server = Server(*runs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target_runs, "prefect_client", lambda: nullcontext(server))
+        yield server
+
+
+def away(_: Any) -> Any:
+    raise OrchestrationError(what="the server is away")
 
 
 @pytest.mark.parametrize(
@@ -133,6 +147,41 @@ def test_the_run_that_is_lost_last_ends_it(one: Submission) -> None:
 @pytest.mark.parametrize("state", [Cancelled(), Completed(), Running()])
 def test_what_somebody_ended_or_what_goes_on_is_not_lost(one: Submission, state: Any) -> None:
     assert not is_lost(one, a_run(state, one.id))
+
+
+@pytest.mark.parametrize("state", [Crashed(), Failed(), Cancelled(), Completed(), None])
+def test_a_run_takes_over_from_one_that_has_ended_or_never_was(desk: Submissions, state: Any) -> None:
+    with serving() as server:
+        dead, mine = a_run(state or Failed()), str(uuid.uuid4())
+        server.runs += [dead] if state else []
+        left = desk.claim("zoo", desk.add(parse_target(SPEC), SPEC, "command").id, str(dead.id))
+        assert claim(desk, "zoo", left.id, mine).run == mine == desk.read("zoo", left.id).run
+
+
+@pytest.mark.parametrize("state", [Scheduled(), Running(), Cancelling()])
+def test_no_run_takes_over_from_one_that_goes_on(desk: Submissions, one: Submission, state: Any) -> None:
+    with serving(a_run(state)) as server:
+        going = str(server.runs[0].id)
+        desk.claim("zoo", one.id, going)
+        assert claim(desk, "zoo", one.id, str(uuid.uuid4())).run == going
+
+
+def test_of_a_submission_that_is_over_and_of_ones_own_nobody_is_asked(desk: Submissions) -> None:
+    """Nor is one whose run cannot be told, as the server is away, taken over."""
+    run = str(uuid.uuid4())
+    finished, cancelled, mine, theirs = (desk.add(parse_target(SPEC), SPEC, "command") for _ in range(4))
+    for one in (finished, mine, theirs):
+        desk.claim("zoo", one.id, run)
+    desk.finish(finished, {})
+    desk.cancel("zoo", cancelled.id)
+    with serving() as server:
+        server.read_flow_run = away  # type: ignore[method-assign]
+        assert claim(desk, "zoo", finished.id, "another").run == run
+        assert claim(desk, "zoo", cancelled.id, "another").run == ""
+        assert claim(desk, "zoo", mine.id, run).run == run
+        with pytest.raises(OrchestrationError):
+            claim(desk, "zoo", theirs.id, "another")
+    assert desk.read("zoo", theirs.id).run == run
 
 
 def test_announcing_again_is_another_event(desk: Submissions, one: Submission) -> None:

@@ -45,6 +45,21 @@ def test_one_of_eight_runs_gets_it_and_the_same_run_may_claim_again(desk: Submis
     assert desk.claim("zoo", token, "another").run == winner
 
 
+def test_one_of_eight_runs_takes_over_from_the_dead_one(desk: Submissions) -> None:
+    token = desk.add(TARGET, SPEC, "command").id
+    left = desk.claim("zoo", token, "dead")
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda run: desk.take_over(left, f"run-{run}").run, range(8)))
+    assert set(seen) == {desk.read("zoo", token).run} and "dead" not in seen
+
+
+def test_what_is_finished_or_cancelled_is_not_taken_over(desk: Submissions) -> None:
+    for end in (lambda one: desk.finish(one, {}), lambda one: desk.cancel("zoo", one.id)):
+        left = desk.claim("zoo", desk.add(TARGET, SPEC, "command").id, "dead")
+        end(left)
+        assert desk.take_over(left, "mine").run == "dead"
+
+
 def test_a_cancelled_one_is_never_claimed_and_stays_cancelled(desk: Submissions) -> None:
     new = desk.add(TARGET, SPEC, "command")
     cancelled = desk.cancel("zoo", new.id)
