@@ -30,7 +30,7 @@ from mudg_core.storage import ArtifactStore
 from mudg_core.target.spec import Target
 from mudg_core.target.submissions import Submission, Submissions
 
-RUN_SECONDS = 30.0  # until the server must have started a run
+RUN_SECONDS = 120.0  # until the server must have started a run, also one that is busy
 POLL_SECONDS = 1.0
 LOST_POLLS = 20  # in a row: a server that is started again is waited for
 TASKS = 200
@@ -100,10 +100,17 @@ def _run_of(submission: Submission) -> FlowRun | None:
 
 
 def _started(submission: Submission) -> FlowRun:
-    deadline = time.monotonic() + RUN_SECONDS
+    """A server that does not answer once is asked again until the time is over, and that is said once."""
+    deadline, told = time.monotonic() + RUN_SECONDS, False
     while time.monotonic() < deadline:
-        if run := _run_of(submission):
-            return run
+        try:
+            if run := _run_of(submission):
+                return run
+        except OrchestrationError as error:
+            if not told:
+                said = f"{error.what}: waited for, {RUN_SECONDS:.0f} s at most"
+                console.print(said, highlight=False, markup=False, soft_wrap=True)
+            told = True
         time.sleep(POLL_SECONDS)
     raise _no_run(submission)
 

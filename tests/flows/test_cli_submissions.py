@@ -141,6 +141,24 @@ def test_without_a_run_it_is_said_why_and_the_submission_stays(
     assert {one["state"] for one in run("list")["submissions"]} == {"Submitted"}
 
 
+def test_a_server_that_is_slow_to_answer_is_waited_for_until_the_run_is_there(
+    prefect: Prefect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([OrchestrationError(what="time-out"), {}, OrchestrationError(what="time-out")])
+
+    def slow(client: Any, submissions: list[Submission]) -> dict[str, FlowRun]:
+        answer = next(answers, None)
+        if isinstance(answer, Exception):
+            raise answer
+        return prefect.find(client, submissions) if answer is None else answer
+
+    monkeypatch.setattr(cli, "find_runs", slow)
+    monkeypatch.setattr(cli, "RUN_SECONDS", 60.0)
+    done = runner.invoke(app, ["target", "submit", "zoo.yaml"])
+    assert done.exit_code == 0 and "Submitted" in done.stdout
+    assert done.stderr.count("waited for") == 1 and "time-out" in done.stderr
+
+
 def test_cancel_marks_first_and_then_asks_prefect(prefect: Prefect, tmp_path: Path) -> None:
     done = run("submit", "zoo.yaml")
     assert run("cancel", "zoo")["state"] == "Cancelling"
