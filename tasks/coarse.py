@@ -128,7 +128,8 @@ def train_centroids(work: Work, *, variant: str, samples: ArtifactRef, pairs: Ar
 @stage("cells", algorithm=2)
 def assign_cells(work: Work, *, centroids: ArtifactRef, embedding: ArtifactRef) -> Facts:
     """The cell of every image of a shard. Rows that cannot be used are set aside by name."""
-    found = assign_shard(open_coarse(work.store, centroids), open_shards(work, [embedding])[0])
+    shard = open_shards(work, [embedding])[0]
+    found = assign_shard(open_coarse(work.store, centroids), shard, work.progress)
     found.write(work.scratch)
     np.save(work.scratch / "refused.npy", found.refused)
     objectives = {"kmeans": round(found.kmeans, 6), "cross_modal": round(found.cross_modal, 6)}

@@ -39,6 +39,6 @@ def download_shard(work: Work, *, shard: ArtifactRef) -> Facts:
 
     found = registered.load(work.store, shard)
     listed = links.read(SourceFiles(found.url, work.store.settings), found)
-    done = download(listed, work.scratch, work.settings.download)
+    done = download(listed, work.scratch, work.settings.download, work.progress)
     facts = {"rows": found.rows, "images": done.images, "first_row": found.first_row, "refused": done.reasons}
     return Facts(facts | {"rounds": done.rounds, "yield": round(done.image_share, 6)})

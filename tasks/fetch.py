@@ -18,6 +18,7 @@ from mudg_core.corpus.web.selected import LinkedImages
 from mudg_core.dataset import build
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.storage import ArtifactRef, Facts
+from tasks.bar import Progress
 from tasks.policy import Work, stage
 
 FETCH = (
@@ -72,8 +73,9 @@ def fill_plan(
     """What a plan gives, written as a training set."""
     images = pq.read_table(work.store.file(found, "images.parquet"))
     links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}
+    rounds, asking = _told_in_rounds(work.progress)
     with work.store.temporary() as folder:
-        corpus = _images(work, links, shards, folder)
+        corpus = _images(work, links, shards, folder, asking)
         filled = build.fill(
             plan,
             _references(work, plan, queries),
@@ -83,12 +85,30 @@ def fill_plan(
             eager=bool(corpus.linked),
             again=PASSING if work.settings.download.retries else (),
             required=required,
+            progress=rounds,
         )
     write_training_set(filled, links, work.scratch)
     return filled
 
 
-def _images(work: Work, links: dict[int, Link], shards: list[ArtifactRef], folder: Path) -> CorpusImages:
+def _told_in_rounds(progress: Progress) -> tuple[Progress, Progress]:
+    """For `fill`, and for who follows links in between, who knows of one round only: see there."""
+    reached = 0.0
+
+    def rounds(share: float) -> None:
+        nonlocal reached
+        reached = share
+        progress(share)
+
+    def asking(share: float) -> None:
+        progress(reached + share * (1 - reached) / 2)
+
+    return rounds, asking
+
+
+def _images(
+    work: Work, links: dict[int, Link], shards: list[ArtifactRef], folder: Path, asking: Progress
+) -> CorpusImages:
     """From corpus shards where they lie there, else by their links."""
     bare = {n for n in {link["shard"] for link in links.values()} if not has_images(work.store, shards[n])}
     settings = work.settings
@@ -98,6 +118,7 @@ def _images(work: Work, links: dict[int, Link], shards: list[ArtifactRef], folde
         folder,
         keep_opted_out=settings.corpus.opt_out == "keep",
         verify_hashes=settings.dataset.verify_hashes,
+        told=asking,
     )
     stored = ShardImages(lambda number: open_images(work.store, shards[number]), links)
     return CorpusImages(stored, {row for row, link in links.items() if link["shard"] in bare}, by_link)

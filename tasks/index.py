@@ -4,6 +4,7 @@ recall."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mudg_core.index.vectors import normalised
 from mudg_core.index.version import load_version
 from mudg_core.report.charts import objective_curves, recall_curves
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
+from tasks.bar import Progress, counted
 from tasks.coarse import (
     Refs,
     merged_neighbors,
@@ -67,7 +69,7 @@ def populate(
     placement = plan_part(homes, votes, work.settings.index.spill, np.array(removed, np.int64))
     facts = work.store.manifest(code).facts
     blank = ivf.load(work.store.file(code, BLANK), rows=0, dim=int(str(facts["dim"])))
-    index = ivf.populate(blank, blocks(placement, open_shards(work, embeddings)))
+    index = ivf.populate(blank, blocks(placement, open_shards(work, embeddings), work.progress))
     ivf.write(index, work.scratch / PART)
     return Facts({"vectors": int(index.ntotal), "rows": len(np.unique(placement.rows)), "dim": int(index.d)})
 
@@ -127,12 +129,14 @@ def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
     removed = removed_from(work.store, index)
     near = merged_neighbors(work.store, version.neighbors)
     points = {}
-    for name, kind in (("text queries", "report"), ("image queries", "images")):
+    kinds = {"text queries": "report", "image queries": "images"}
+    for number, (name, kind) in enumerate(kinds.items()):
         truth = truth_of(near, samples, kind, removed)
         searcher = open_searcher(work.store, version, image_queries=kind == "images")
         asked = [(settings.probes, settings.mass), *measure.costs(searcher)]
         how = settings.gain, settings.rerank, own_rows(samples, kind)
-        points[name] = measure.curves(searcher, samples.of(kind), truth, asked, *how)
+        told = counted(asked, len(asked), partial(_tell_half, work.progress, number))
+        points[name] = measure.curves(searcher, samples.of(kind), truth, told, *how)
     (work.scratch / "recall.json").write_text(
         json.dumps({name: [point.to_json() for point in found] for name, found in points.items()}, indent=1)
     )
@@ -145,6 +149,10 @@ def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
     (work.scratch / "objectives.svg").write_text(objective_curves(*lines))
     facts = {"configured": points["text queries"][0].to_json(), "queries": samples.counts.report}
     return Facts(facts, volatile=frozenset({"qps.json"}))
+
+
+def _tell_half(progress: Progress, number: int, share: float) -> None:
+    progress((number + share) / 2)
 
 
 def removed_from(store: ArtifactStore, index: ArtifactRef) -> list[int]:

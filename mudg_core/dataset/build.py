@@ -68,14 +68,16 @@ def fill(
     eager: bool = False,
     again: Collection[str] = (),
     required: bool = True,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Filled:
     """Works through the plan in rounds; `references[i]` is the text feature that line i is compared with.
 
     `eager`: a round is dear, so ask for more than is missing once some have failed. A failure for a reason in
     `again` gets a second chance where there is nobody else left. Not `required`: to find few images, or none,
-    is an answer too.
+    is an answer too. `progress` is told the share of all lines asked for so far that are judged, where having
+    asked is half of it.
     """
-    tried = _Tried(plan, references, ask, embed, settings, required)
+    tried = _Tried(plan, references, ask, embed, settings, required, progress)
     turns = by_group(plan)
     tried.work_through(turns, eager)
     reached = turns.reached(tried.good)
@@ -99,9 +101,10 @@ class _Tried:
         embed: Embed,
         settings: DatasetSettings,
         required: bool,
+        progress: Callable[[float], None],
     ) -> None:
         self.plan, self.references, self.settings, self.required = plan, references, settings, required
-        self.ask, self.embed = ask, embed
+        self.ask, self.embed, self.progress = ask, embed, progress
         self.rows: Int64 = plan.column("row").to_numpy()
         self.verdict = np.full(plan.num_rows, UNKNOWN, dtype=object)
         self.detail = np.full(plan.num_rows, None, dtype=object)
@@ -172,8 +175,11 @@ class _Tried:
 
     def _ask(self, lines: Int64) -> None:
         self.rounds += 1
+        known = int(self.known.sum())
+        self.progress(known / (known + len(lines)))
         images, reasons = self.ask([int(row) for row in self.rows[lines]])
         for start in range(0, len(lines), BLOCK):
+            self.progress((known + (len(lines) + start) / 2) / (known + len(lines)))
             self._judge(lines[start : start + BLOCK].tolist(), images, reasons)
 
     def _judge(self, lines: list[int], images: dict[int, bytes], reasons: dict[int, str]) -> None:

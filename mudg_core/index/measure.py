@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def curves(
     searcher: Searcher,
     queries: Float32,
     truth: Int64,
-    asked: Sequence[tuple[int, float]],
+    asked: Iterable[tuple[int, float]],
     gain: float,
     rerank: int,
     own: Int64 | None = None,

@@ -6,7 +6,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +49,9 @@ class CellsOfShard:
         return Placement(rows[good], cells[good])
 
 
-def assign_shard(coarse: Coarse, shard: EmbeddingShard) -> CellsOfShard:
+def assign_shard(
+    coarse: Coarse, shard: EmbeddingShard, progress: Callable[[float], None] = lambda share: None
+) -> CellsOfShard:
     """Tile by tile, so that memory does not grow with the shard."""
     if shard.images.shape[1] != coarse.dim:
         raise DataError(
@@ -62,6 +64,7 @@ def assign_shard(coarse: Coarse, shard: EmbeddingShard) -> CellsOfShard:
     cells = np.full(len(shard.rows), NOWHERE, dtype=np.int64)
     sampled: list[tuple[Float32, Float16, Int64]] = []
     for first in range(0, len(cells), TILE):
+        progress(first / len(cells))
         part = slice(first, first + TILE)
         images, good = normalised_usable(shard.images[part])
         own = coarse.cells_of(images)
@@ -113,11 +116,18 @@ def plan_part(homes: Sequence[Placement], votes: Votes | None, share: float, rem
     return spill(home, votes.neighbors, votes.first, votes.sure, share)
 
 
-def blocks(placement: Placement, shards: Sequence[EmbeddingShard]) -> Iterator[tuple[Int64, Int64, Float32]]:
+def blocks(
+    placement: Placement,
+    shards: Sequence[EmbeddingShard],
+    progress: Callable[[float], None] = lambda share: None,
+) -> Iterator[tuple[Int64, Int64, Float32]]:
     """What goes into a part, shard by shard, for `ivf.populate`."""
+    done = 0
     for shard in shards:
         here, lines = shard.places(placement.rows)
         for first in range(0, len(here), TILE):
             part = slice(first, first + TILE)
             chosen = here[part]
+            progress(done / len(placement.rows))
+            done += len(chosen)
             yield placement.rows[chosen], placement.cells[chosen], normalised(shard.images[lines[part]])

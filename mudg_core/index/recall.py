@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -142,7 +142,7 @@ def curve(
     search: Search,
     queries: Float32,
     truth: Int64,
-    settings: Sequence[tuple[int, float]],
+    settings: Iterable[tuple[int, float]],
     rows_total: int,
     clock: Callable[[], float] = time.process_time,
 ) -> list[Point]:

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from mudg_core.index import part
 from mudg_core.index.variants import VARIANTS
+from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactStore
+from mudg_core.storage.browse import artifacts
+from tasks.coarse import assign_cells
+from tasks.index import measure_recall, populate
+from tasks.policy import Stage, Work
 from tests.support.built import Built
 from tests.support.places import Place
 
@@ -49,6 +57,29 @@ def test_a_second_build_computes_nothing(first: Built, tmp_path: Path) -> None:
     assert "variant tried" in said and "recall@10" in said and "recall.svg" in said
     assert place.digests() == first.place.digests()
     assert place.versions() == [(first.index, "current")]  # promoted once
+
+
+@pytest.mark.parametrize("made_by", [assign_cells, populate, measure_recall], ids=lambda made: made.name)
+def test_long_stages_tell_how_far_they_are_and_make_the_same(
+    first: Built, made_by: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, "TILE", 64)
+    storage = {"url": f"file://{first.place.folder}/.mudg", "cache_dir": str(tmp_path / "cache")}
+    settings = Settings().replace({"storage": storage})
+    store, shares = ArtifactStore(settings.storage), list[float]()
+    made = next(iter(artifacts(store, made_by.name)))
+    for name, value in made.recipe.settings.items():
+        if name != "inputs":
+            area, _, field = name.partition(".")
+            settings = settings.replace({area: {field: value}})
+    (tmp_path / "out").mkdir()
+    checkpoints = store.checkpoints(made.recipe)
+    work = Work(store, settings, tmp_path / "out", checkpoints, progress=shares.append)
+    made_by.make(made.recipe, work)
+    assert len(set(shares)) > 2 and shares == sorted(shares) and shares[0] >= 0 and shares[-1] < 1
+    for entry in made.files:
+        if not entry.volatile:
+            assert sha256((tmp_path / "out" / entry.name).read_bytes()).hexdigest() == entry.sha256
 
 
 def test_versions_are_listed(first: Built) -> None:

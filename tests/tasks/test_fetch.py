@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,18 @@ def test_images_come_from_shards_and_by_links(work: Work) -> None:
     calls = fake_img2dataset.calls(Path(str(work.settings.download.command)).parent)
     assert calls[0]["urls"] == [dead] and len(calls) == 2
     assert not list(work.scratch.glob("links-*"))
+
+
+def test_it_tells_how_far_it_is_round_by_round(work: Work) -> None:
+    """Of the first round's four images none is there, so the second asks for the other six."""
+    shares = list[float]()
+    dead, good = ["file:///etc/passwd"] * 2, [f"http://fake.example/ok/{n}" for n in ("red", "lime", "blue")]
+    given = inputs(work, dead + good)
+    telling = Work(
+        work.store, work.settings, work.scratch, work.checkpoints, work.encoders, progress=shares.append
+    )
+    fetch.function(telling, **given)
+    assert [share for share, _ in groupby(shares)] == [0, 1 / 2, 4 / 10, 7 / 10]
 
 
 def test_f69_the_floor_is_a_setting(work: Work) -> None:

@@ -6,7 +6,7 @@ What a shard holds depends on what servers sent, and not on which of them answer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -49,26 +49,42 @@ class Downloaded:
         return self.images / self.rows
 
 
-def download(links: pa.Table, out: Path, settings: DownloadSettings) -> Downloaded:
+def download(
+    links: pa.Table, out: Path, settings: DownloadSettings, told: Callable[[float], None] = lambda share: None
+) -> Downloaded:
     """Writes `shard.tar` and `shard.parquet` into `out`. `links` has url and caption, and may have opt_out
-    and the images' md5 or sha256; row i gets the key i."""
+    and the images' md5 or sha256; row i gets the key i. `told` hears about the share that is done, once a
+    second, and ends it by an error."""
     _check(links)
     with kept_in(out):
         out.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".download-", dir=out) as scratch:
-            progress, tally = follow(links, Path(scratch), settings)
+            progress, tally = follow(links, Path(scratch), settings, told)
             done = _summary(links.num_rows, progress, tally)
             _check_yield(done, settings.min_yield)
             _write(_samples(links, progress), out)
     return done
 
 
-def follow(links: pa.Table, scratch: Path, settings: DownloadSettings) -> tuple[Progress, Tally]:
+def follow(
+    links: pa.Table,
+    scratch: Path,
+    settings: DownloadSettings,
+    told: Callable[[float], None] = lambda share: None,
+) -> tuple[Progress, Tally]:
     """What became of each link; images lie below `scratch`. `links` has url, and may have opt_out and
     hashes."""
     progress = Progress(reasons=_never_fetched(links))
     with Guard(_rules(settings)) as guard:
-        fetch_in_rounds(links, scratch.absolute(), guard.url, settings, progress)
+        tally = guard.tally
+        fetch_in_rounds(
+            links,
+            scratch.absolute(),
+            guard.url,
+            settings,
+            progress,
+            lambda: told(progress.share(tally.ended)),
+        )
     return progress, guard.tally
 
 

@@ -31,9 +31,10 @@ _UNSEALED = b"\xff" * 2**15  # more than is left of any record of TLS
 
 @dataclass
 class Tally:
-    """What went through, to be read once the guard has stopped."""
+    """What went through, to be read once the guard has stopped; `ended`, of the client's, at any time."""
 
     connections: int = 0
+    ended: int = 0
     bytes: int = 0
     stopped: Counter[str] = field(default_factory=Counter)
 
@@ -112,6 +113,7 @@ class Guard:
         except (asyncio.CancelledError, Exception):
             client.break_off()  # the guard stops, or the client is gone
         finally:
+            self.tally.ended += 1
             writer.close()
 
     async def _handle(self, client: Pair) -> None:

@@ -12,6 +12,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +25,7 @@ from mudg_core.processes import process_group
 from mudg_core.settings import DownloadSettings
 
 START_SECONDS = 300.0
+TICK_SECONDS = 1.0
 SECONDS_PER_ROW = 1.0
 LOG_LINES = 15
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -44,9 +48,16 @@ def find_command(settings: DownloadSettings) -> str:
     )
 
 
-def fetch(links: pa.Table, folder: Path, proxy: str, settings: DownloadSettings) -> Path:
+def fetch(
+    links: pa.Table,
+    folder: Path,
+    proxy: str,
+    settings: DownloadSettings,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Path:
     """Fetches every link (`url`, and `md5` or `sha256` to check), and returns the folder with the result:
-    `00000.tar` in any order, and `00000.parquet`, where the key of a row is its number."""
+    `00000.tar` in any order, and `00000.parquet`, where the key of a row is its number. `meanwhile` is called
+    every second: an error of it ends the call."""
     command = find_command(settings)
     folder.mkdir()
     (folder / "wandb.py").write_text(_STAND_IN)
@@ -58,12 +69,21 @@ def fetch(links: pa.Table, folder: Path, proxy: str, settings: DownloadSettings)
         with process_group(
             [command, *arguments], _environment(folder, proxy, settings), folder, log
         ) as group:
-            code = group.wait(limit)
+            code = _wait(group, limit, meanwhile)
     except subprocess.TimeoutExpired as error:
         raise _failure(f"img2dataset was not done after {limit:.0f} s", log) from error
     if code != 0 or not (out / "00000_stats.json").is_file():
         raise _failure(f"img2dataset failed with exit code {code}", log)
     return out
+
+
+def _wait(group: subprocess.Popen[bytes], limit: float, meanwhile: Callable[[], None]) -> int:
+    end = time.monotonic() + limit
+    while (left := end - time.monotonic()) > TICK_SECONDS:
+        meanwhile()
+        with suppress(subprocess.TimeoutExpired):
+            return group.wait(TICK_SECONDS)
+    return group.wait(max(0.0, left))
 
 
 def time_limit(rows: int, settings: DownloadSettings) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
@@ -49,6 +49,12 @@ class Progress:
     fetched: dict[int, Fetched] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     rounds: int = 0
+    asked: int = 0  # rows, in every round
+
+    def share(self, ended: int) -> float:
+        """Roughly what is done of all that was asked for so far, by connections that ended: a redirect is one
+        more, and a retry round is more to do."""
+        return min(1.0, ended / max(1, self.asked))
 
     def settle(self, position: int, result: Fetched | str) -> None:
         if isinstance(result, str):
@@ -59,7 +65,12 @@ class Progress:
 
 
 def fetch_in_rounds(
-    links: pa.Table, scratch: Path, proxy: str, settings: DownloadSettings, progress: Progress
+    links: pa.Table,
+    scratch: Path,
+    proxy: str,
+    settings: DownloadSettings,
+    progress: Progress,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
     """Settles every row that has no reason yet; `progress` holds what is known if an error ends it."""
     waiting = [position for position in range(links.num_rows) if position not in progress.reasons]
@@ -69,10 +80,11 @@ def fetch_in_rounds(
         if number:
             sleep(pause(number, waiting, links, settings.backoff_seconds))
         progress.rounds += 1
+        progress.asked += len(waiting)
         for kind, positions in by_hash(links, waiting):
             folder = scratch / f"{number}-{kind}"
             wanted = _wanted(links, positions, kind)
-            results = read_results(fetch(wanted, folder, proxy, settings), len(positions))
+            results = read_results(fetch(wanted, folder, proxy, settings, meanwhile), len(positions))
             for position, result in zip(positions, results, strict=True):
                 progress.settle(position, result)
         waiting = [position for position in waiting if progress.reasons.get(position) in PASSING]

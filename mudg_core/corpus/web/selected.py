@@ -7,7 +7,7 @@ pass is not asked again here: whoever chose it has others, and asks once more wh
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ class LinkedImages:
     scratch: Path
     keep_opted_out: bool = False
     verify_hashes: bool = True
+    told: Callable[[float], None] = lambda share: None  # of the rows of one call
     _asked: set[int] = field(default_factory=set, repr=False)
 
     def __call__(self, rows: Sequence[int]) -> Answer:
@@ -41,7 +42,7 @@ class LinkedImages:
         self._asked.update(rows)
         once = self.settings.model_copy(update={"retries": 0})
         with kept_in(self.scratch), TemporaryDirectory(prefix="links-", dir=self.scratch) as folder:
-            progress, _ = follow(links, Path(folder), once)
+            progress, _ = follow(links, Path(folder), once, self.told)
             images = {rows[place]: picture(found) for place, found in progress.fetched.items()}
         return Answer(images, {rows[place]: reason for place, reason in progress.reasons.items()})
 

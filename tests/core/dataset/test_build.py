@@ -83,6 +83,15 @@ def outcomes(filled: Filled) -> dict[int, str]:
     return {line["row"]: line["outcome"] for line in filled.table.to_pylist()}
 
 
+def test_what_is_done_is_a_share_of_all_that_was_asked_for_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fetching is half of a round, and looking at what came the other."""
+    monkeypatch.setattr(build, "BLOCK", 2)
+    plan, shares = plan_of([(8, 4)]), list[float]()
+    good = {row_at(plan, 0, turn): png(LIKE) for turn in range(8) if turn > 0}
+    run(plan, Web(dict(good)), progress=shares.append)
+    assert shares == [0, 1 / 2, 3 / 4, 4 / 5, 4.5 / 5]
+
+
 def test_first_in_turn_are_chosen_and_nothing_else_is_fetched() -> None:
     plan = plan_of([(3, 1), (4, 2)])
     web = Web(dict.fromkeys(range(100, 107), png(LIKE)))

@@ -53,6 +53,31 @@ def test_same_answers_same_bytes(tmp_path: Path, settings: DownloadSettings) -> 
     assert [sample.url for sample in read_shard(tmp_path / "a/shard.tar")] == links["url"].to_pylist()[:-2]
 
 
+def test_whoever_waits_is_told_and_can_end_it(
+    tmp_path: Path, settings: DownloadSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an error, as this call does not end of itself."""
+    monkeypatch.setattr(img2dataset, "TICK_SECONDS", 0.01)
+    shares = list[float]()
+
+    def told(share: float) -> None:
+        shares.append(share)
+        if len(shares) == 3:
+            raise DataError(what="nobody wants it")
+
+    command = script(tmp_path, "exec sleep 600")
+    with pytest.raises(DataError, match="nobody wants it"):
+        download(links_to("ok/red"), tmp_path / "out", settings.model_copy(update={"command": command}), told)
+    assert shares == [0, 0, 0]
+
+
+def test_the_share_that_is_done_is_of_all_links_that_were_asked_for_so_far() -> None:
+    progress = rounds.Progress(asked=10)
+    assert [progress.share(ended) for ended in (0, 5, 10, 13)] == [0, 0.5, 1, 1]
+    progress.asked += 5  # a second round
+    assert progress.share(10) == 10 / 15 and rounds.Progress().share(0) == 0
+
+
 def test_rows_keep_their_places(tmp_path: Path, settings: DownloadSettings) -> None:
     links = links_to("ok/red", "fail/HTTP%20Error%20410:%20x", "ok/blue", "lost", opt_out=[None, 0, 0, 0])
     done = download(links, tmp_path / "out", settings)

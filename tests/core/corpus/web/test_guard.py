@@ -22,6 +22,7 @@ def test_an_honest_answer_passes_unchanged(web: HostileWeb) -> None:
         assert ask(guard, f"{web.url}/good/red.jpg?size=1&x=%20#part") == (200, "", picture("red"))
     assert web.hits["/good/red.jpg?size=1&x=%20"] == 1
     assert (guard.tally.connections, guard.tally.bytes) == (1, len(picture("red")))
+    assert guard.tally.ended == 1
     assert not guard.tally.stopped
 
 
