@@ -196,14 +196,61 @@ def test_only_what_can_be_helped_is_tried_again(error: Exception, again: bool) -
     assert asyncio.run(condition(execute, None, state)) is again  # type: ignore[arg-type]
 
 
+WAITS = {"wait", "as_completed"}
+CLUSTERS = ("prefect", "dask", "distributed")
+NOT_FUTURES = {"flows/server.py", "flows/stack/processes.py", "tasks/bar.py"}  # but processes and an event
+GATHERS = {"tasks/cluster.py"}  # waits with a time limit, and then takes the results
+
+
+def waiting(tree: ast.Module) -> Iterator[int]:
+    """The lines that wait for something, or take from Prefect or Dask what does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in WAITS:
+            yield node.lineno
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(CLUSTERS):
+            yield from (node.lineno for name in node.names if name.name in WAITS | {"*"})
+
+
+def waiting_for_good(tree: ast.Module) -> Iterator[int]:
+    """The lines of functions that wait and do not gather after that."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+        waits = [c.lineno for c in calls if isinstance(c.func, ast.Name) and c.func.id in WAITS]
+        gathers = [c.lineno for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "gather"]
+        yield from (line for line in waits if line > max(gathers, default=0))
+
+
 def test_f05_nobody_waits_without_taking_the_result() -> None:
     """A bare `.wait()` does not raise when a worker was killed, and the flow would end green."""
-    for path in (*ROOT.glob("flows/**/*.py"), *ROOT.glob("tasks/**/*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Attribute) and node.attr == "wait":
-                assert path.name in ("server.py", "bar.py", "processes.py"), (
-                    f"{path}:{node.lineno} waits for a future"
-                )
+    for room in ("deployments", "flows", "tasks"):
+        for path in ROOT.glob(f"{room}/**/*.py"):
+            name, tree = str(path.relative_to(ROOT)), ast.parse(path.read_text())
+            lines = waiting_for_good(tree) if name in GATHERS else waiting(tree)
+            assert name in NOT_FUTURES or not list(lines), f"{name} waits for futures"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "future.wait()",
+        "distributed.wait([future])",
+        "prefect.futures.as_completed(futures)",
+        "from prefect.futures import wait",
+        "from prefect.futures import as_completed as done",
+        "from prefect.futures import *",
+        "from distributed import Client, wait",
+        "from dask.distributed import wait",
+    ],
+)
+def test_f05_every_way_to_wait_is_seen(code: str) -> None:
+    assert list(waiting(ast.parse(code))) == [1]
+    assert not list(waiting(ast.parse("from distributed import Client\nfuture.result()")))
+
+
+def test_f05_who_waits_must_gather_afterwards() -> None:
+    wait, gather = "    wait(futures)\n", "    client.gather(futures)\n"
+    assert not list(waiting_for_good(ast.parse("def f():\n" + wait + gather)))
+    assert list(waiting_for_good(ast.parse("def f():\n" + gather + wait))) == [3]
 
 
 class Lost:
