@@ -11,6 +11,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -223,11 +225,27 @@ def kill_the_flow(team: Team, run: str) -> None:
 def kill_the_worker(team: Team) -> float:
     """The one that trains, as the other has nothing to do. Returns when that was."""
     workers = psutil.Process(team.pid("dask-workers")).children(recursive=True)
-    before = [sum(worker.cpu_times()[:2]) for worker in workers]
+    before = seconds_used(workers)
     time.sleep(1)
-    used = [sum(worker.cpu_times()[:2]) - was for worker, was in zip(workers, before, strict=True)]
-    workers[used.index(max(used))].kill()
+    used = {worker: now - before[worker] for worker, now in seconds_used(before).items()}
+    max(used, key=lambda worker: used[worker]).kill()
     return time.time()
+
+
+def seconds_used(processes: Iterable[psutil.Process]) -> dict[psutil.Process, float]:
+    """CPU time of those that are still there."""
+    used = {}
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            used[process] = sum(process.cpu_times()[:2])
+    return used
+
+
+def test_a_process_that_has_ended_has_used_nothing() -> None:
+    with subprocess.Popen(["sleep", "600"]) as ended:
+        gone = psutil.Process(ended.pid)
+        ended.kill()
+    assert set(seconds_used([gone, psutil.Process()])) == {psutil.Process()}
 
 
 def kill_the_server(team: Team) -> None:
