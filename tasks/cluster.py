@@ -87,21 +87,17 @@ def _add(one: Partial, other: Partial) -> Partial:
 
 def _gather(client: Any, futures: list[Any], seconds: float) -> Any:
     """Results in order, or an error: never an endless wait. Each may take so long once it has a worker."""
-    deadline, left = time.monotonic() + QUEUE_SECONDS, seconds
-    while not _are_done(futures, left):
-        at_work = seconds_at_work(client, [future.key for future in futures])
-        left = min(0.0 if at_work is None else seconds - at_work, deadline - time.monotonic())
-        if left <= 0:
-            raise OrchestrationError(
-                what=f"the cluster was not done after {seconds:.0f} s",
-                fix="see that workers are there, or raise compute.task_timeout_seconds",
-            )
+    deadline, left, done = time.monotonic() + QUEUE_SECONDS, seconds, False
+    while not done:
+        try:
+            wait(futures, timeout=left)  # type: ignore[no-untyped-call]
+            done = True
+        except TimeoutError as error:
+            at_work = seconds_at_work(client, [future.key for future in futures])
+            left = min(0.0 if at_work is None else seconds - at_work, deadline - time.monotonic())
+            if left <= 0:
+                raise OrchestrationError(
+                    what=f"the cluster was not done after {seconds:.0f} s",
+                    fix="see that workers are there, or raise compute.task_timeout_seconds",
+                ) from error
     return client.gather(futures)  # raises what a worker has raised
-
-
-def _are_done(futures: list[Any], seconds: float) -> bool:
-    try:
-        wait(futures, timeout=seconds)  # type: ignore[no-untyped-call]
-    except TimeoutError:
-        return False
-    return True
