@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from mudg_core.errors import InputError, MissingArtifactError
 from mudg_core.index.opened import unknown_rows
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json
-from mudg_core.storage import ArtifactStore
+from mudg_core.storage import ArtifactRef, ArtifactStore
 from tasks.index import removed_from
 
 MOST, MOST_BYTES, DIGITS = 100_000, 16 << 20, 18
@@ -47,7 +47,7 @@ def run_forget(
     store = ArtifactStore(settings.storage)
     asked, numbers = read_list(urls, rows, listed)
     version = _version(store)
-    more = Forgotten.of(_images(store, version, numbers), asked)
+    more = Forgotten.of(_images(store, version, numbers), asked).with_bytes(_known(store, version))
     held = _held(store, version, more)
     more = more | Forgotten(marked=touched(store, read_forgotten(store) | more))
     result: Json = {"dry_run": dry_run, "addresses": len(asked), "rows": held, "index": None}
@@ -96,6 +96,14 @@ def _images(store: ArtifactStore, version: IndexVersion | None, rows: list[int])
     shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]
     found = gather_metadata(shards, np.array(rows, np.int64))
     return found.select([name for name in COLUMNS if name in found.column_names])
+
+
+def _known(store: ArtifactStore, version: IndexVersion | None) -> Iterator[Path]:
+    """What tells the bytes of images; of those too that were screened out, as copies of one that was not."""
+    for ref in version.embeddings if version else ():
+        whole = store.manifest(ref).recipe.parents.get("embedding", ref)
+        assert isinstance(whole, ArtifactRef)
+        yield store.file(whole, METADATA)
 
 
 def _held(store: ArtifactStore, version: IndexVersion | None, more: Forgotten) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -74,14 +74,21 @@ class Forgotten:
 
     def rows_in(self, file: Path) -> list[int]:
         """Rows of such images in a parquet file, read in parts."""
+        return [row for found in self._found_in(file) for row in found.column("row").to_pylist()]
+
+    def with_bytes(self, files: Iterable[Path]) -> Forgotten:
+        """The same, and by the bytes that these parquet files know of it: copies lie at other addresses."""
+        found = (batch for file in files for batch in self._found_in(file) if "sha256" in batch.schema.names)
+        known = frozenset(content for batch in found for content in batch.column("sha256").to_pylist())
+        return self | Forgotten(contents=known - {None, ""})
+
+    def _found_in(self, file: Path) -> Iterator[pa.RecordBatch]:
         if not self:
-            return []
-        rows: list[int] = []
+            return
         with pq.ParquetFile(file) as opened:
             columns = [name for name in COLUMNS if name in opened.schema_arrow.names]
             for batch in opened.iter_batches(BATCH, columns=columns):
-                rows += batch.column("row").filter(pa.array(self.matches(batch))).to_pylist()
-        return rows
+                yield batch.filter(pa.array(self.matches(batch)))
 
     def note(self, name: str) -> str:
         """What is to be said of an artifact (`stage/key`); empty if nothing is."""

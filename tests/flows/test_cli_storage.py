@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -18,7 +23,10 @@ from flows.cli.units import age
 from flows.collect_garbage import collect_garbage
 from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.dataset.forgotten import marked_if_forgotten
+from mudg_core.encode.shard import METADATA
 from mudg_core.errors import InputError
+from mudg_core.index.opened import REMOVED
+from mudg_core.index.version import ONE, promote
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe, circumstances
 from tests.support.training_sets import make, make_dataset, store_at
@@ -191,6 +199,78 @@ def test_forgetting_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
     exported = mudg(tmp_path, "dataset", "export", str(dataset), str(out), "--to", "imagefolder")
     assert "1 left out: they are to be forgotten" in exported.stdout
     assert answer(mudg(tmp_path, "forget", "--url", url, "--json"))["touched"] == names  # asked twice
+
+
+COPIES = pa.table(
+    {"row": [7, 41], "url": ["https://y.example/me.jpg", "https://x.example/41.jpg"], "sha256": ["aa"] * 2}
+)
+
+
+def make_embeddings(
+    store: ArtifactStore, stage: str, images: pa.Table, **parents: ArtifactRef
+) -> ArtifactRef:
+    def write(folder: Path) -> Facts:
+        (folder / METADATA).parent.mkdir()
+        pq.write_table(images, folder / METADATA)
+        return Facts({"rows": len(images)})
+
+    return store.build(Recipe(stage=stage, algorithm=1, parents=dict(parents)), write)
+
+
+def make_index(
+    store: ArtifactStore, images: pa.Table, removed: Sequence[int] = (), screened: pa.Table | None = None
+) -> ArtifactRef:
+    """A current version over these images, of which only what it is made from is told truly."""
+
+    def leave_out(folder: Path) -> Facts:
+        np.save(folder / REMOVED, np.array(removed, np.int64))
+        return Facts({"variant": "paired", "training_shards": 1})
+
+    one: dict[str, Any] = {stage: make(store, stage, {}, {"x": {}}) for stage in ONE}
+    shard = make(store, "shard", {}, {"x": {}})
+    many = {stage: (make(store, stage, {}, {"x": {}}),) for stage in ("parts", "neighbors")}
+    embedded = make_embeddings(store, "embedding-shard", images, shard=shard)
+    if screened is not None:
+        embedded = make_embeddings(store, "screened-shard", screened, shard=shard, embedding=embedded)
+    parents = one | many | {"embeddings": (embedded,)}
+    index = store.build(
+        Recipe(stage="index", algorithm=9, settings={"removed": list(removed)}, parents=parents), leave_out
+    )
+    promote(store, index)
+    return index
+
+
+@pytest.mark.parametrize("removed", [(), (7,)])
+def test_a_copy_under_another_address_is_forgotten_too(tmp_path: Path, removed: tuple[int, ...]) -> None:
+    """By the bytes that the index knows of, also of a row that it leaves out already. Training sets have an
+    image under the address of its lowest row, whichever was asked for."""
+    store = store_at(tmp_path)
+    plain = make_dataset(store)
+
+    def write(name: str, table: pa.Table, folder: Path) -> Facts:
+        pq.write_table(table, folder / name)
+        return Facts()
+
+    def copy(folder: Path) -> Facts:
+        for name, path in store.files(plain).items():
+            (folder / name).write_bytes(path.read_bytes())
+        return Facts()
+
+    found = store.build(
+        Recipe(stage="candidates", algorithm=1), partial(write, "images.parquet", COPIES.slice(1))
+    )
+    dataset = store.build(Recipe(stage="dataset", algorithm=2, parents={"found": found}), copy)
+    make_index(store, COPIES, removed)
+    told = answer(mudg(tmp_path, "forget", "--url", "https://y.example/me.jpg", "--dry-run", "--json"))
+    assert told["rows"] == sorted({7, 41} - set(removed))
+    assert told["touched"] == {f"dataset/{dataset.key}": 1}
+
+
+def test_a_copy_is_forgotten_by_the_address_of_one_that_was_screened_out(tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    make_index(store, COPIES, screened=COPIES.slice(1))
+    told = answer(mudg(tmp_path, "forget", "--url", "https://y.example/me.jpg", "--dry-run", "--json"))
+    assert told["rows"] == [41]
 
 
 def test_what_is_made_while_somebody_forgets_is_marked_too(tmp_path: Path) -> None:

@@ -41,6 +41,19 @@ def test_rows_of_a_file_are_found_part_by_part(tmp_path: Path) -> None:
     assert found == [69_999, 139_999]
 
 
+def test_what_lies_at_an_address_is_known_by_its_bytes_too(tmp_path: Path) -> None:
+    """Row 4 is a copy of row 1 without an address, and row 3 was at the address of row 1 at another time."""
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for file, part in zip(files, (IMAGES.slice(0, 2), IMAGES.slice(2)), strict=True):
+        pq.write_table(part, file)
+    by_url = Forgotten.of(IMAGES.slice(0, 0), ["http://x/1"])
+    widened = by_url.with_bytes(files)
+    assert widened.contents == {"aa", "cc"} and widened.urls == by_url.urls
+    assert widened.matches(IMAGES).tolist() == [True, False, True, True, False]
+    elsewhere = Forgotten.of(IMAGES.slice(0, 0), ["http://x/9"])
+    assert elsewhere.with_bytes(files) == elsewhere
+
+
 def test_the_list_only_grows_and_hides_addresses(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     assert read_forgotten(store) == Forgotten()
