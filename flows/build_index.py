@@ -52,13 +52,10 @@ class IndexBuild:
     persist_result=False,
 )
 def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int] = ()) -> IndexBuild:
-    """corpus shards → embeddings → pairs → centroids → index version → recall → current"""
+    """corpus shards → embeddings → pairs → centroids → index version → recall → current; with rows to be
+    removed: current version → version without them → recall → current"""
     run = Run(settings)
-    embeddings = embed_corpus(run, corpus_shards(run))
-    training = training_shards(run, embeddings, retrain)
-    learned = train(run, embeddings, training)
-    gone = {*removed, *already_removed(run), *forgotten_rows(run, embeddings)}
-    index = populate(run, embeddings, training, learned, sorted(gone))
+    index = without(run, current_version(run.store), removed) if removed else whole(run, retrain)
     recall = tasks.measure_recall(run, index=index)
     note = "" if removed else withdrawn(run, index)  # whoever removes rows has asked for this version
     if not note:
@@ -67,6 +64,33 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
     built = IndexBuild(load_version(run.store, index), recall, run.records, note)
     show(lambda: index_shown(run.store, settings, built))
     return built
+
+
+def whole(run: Run, retrain: bool) -> ArtifactRef:
+    """The corpus as it is now, by the settings of this run."""
+    embeddings = embed_corpus(run, corpus_shards(run))
+    training = training_shards(run, embeddings, retrain)
+    learned = train(run, embeddings, training)
+    gone = {*already_removed(run), *forgotten_rows(run, embeddings)}
+    return populate(run, embeddings, training, learned, sorted(gone))
+
+
+def without(run: Run, version: IndexVersion, removed: Sequence[int]) -> ArtifactRef:
+    """A version less some rows. Whoever takes rows out asks for nothing else, and may have other settings
+    than those who built it: model, cells and shards stay, and only parts that hold such rows are made."""
+    gone = {*removed, *tasks.removed_from(run.store, version.index), *forgotten_rows(run, version.embeddings)}
+    parts, jobs = list(version.parts), {}
+    for number, ref in enumerate(version.parts):
+        inputs = tasks.inputs_of(run.store, ref)
+        here = tasks.rows_among(run.store, inputs["cells"], sorted(gone))
+        if here != inputs["removed"]:
+            jobs[number] = inputs | {"removed": here}
+    spill = run.store.manifest(version.parts[0]).recipe.settings["index.spill"]
+    alike = Run(run.settings.replace({"index": {"spill": spill}}), run.records, run.part)
+    for number, ref in zip(jobs, tasks.populate.map(alike, jobs.values()), strict=True):
+        parts[number] = ref
+    made = tasks.inputs_of(run.store, version.index)
+    return tasks.assemble(run, **made | {"parts": parts, "removed": sorted(gone)})
 
 
 def other_version(run: Run, like: IndexVersion) -> IndexVersion:

@@ -166,3 +166,11 @@ def rows_among(store: ArtifactStore, cells: Refs, wanted: list[int]) -> list[int
         return []
     here = [np.load(store.file(ref, "rows.npy"), mmap_mode="r", allow_pickle=False) for ref in cells]
     return [int(row) for rows in here for row in np.intersect1d(rows, wanted)]
+
+
+def inputs_of(store: ArtifactStore, ref: ArtifactRef) -> dict[str, Any]:
+    """What a stage was given to make an artifact: to make it again with one thing changed."""
+    recipe = store.manifest(ref).recipe
+    values = recipe.settings["inputs"]
+    assert isinstance(values, dict)
+    return {**recipe.parents, **values}

@@ -183,6 +183,36 @@ def test_removed_rows_are_found_no_more(first: Built, tmp_path: Path) -> None:
     assert back["current"] == later["index"] and f"mudg index remove {others[0]}" in back["note"]
 
 
+@pytest.mark.parametrize("variant", ["paired", "spilled"])
+def test_rows_leave_the_version_as_it_is_whatever_the_settings_of_the_command(
+    first: Built, tmp_path: Path, variant: str
+) -> None:
+    """Somebody whose shell lacks the model and the sizes of the index must not replace it by another."""
+    place = first.place.copy(tmp_path)
+    own = ("--set", f"index.variant={variant}")
+    whole = place.run("index", "build", *own)
+    gone, other = hits(place)[:2]
+    before = place.digests()
+    strange = (
+        "encode.model=demo:student",
+        "index.cells=4",
+        "index.spill=0.3",
+        "index.seed=5",
+        "index.code=sq8",
+    )
+    strange += ("corpus.rows=900", "corpus.dedup=true", "index.rows_per_part=1000")
+    flags = [word for change in strange for word in ("--set", change)]
+    removed = place.run("index", "remove", str(gone), *flags)
+    assert place.made_since(before) == {"index-part": 1, "index": 1, "recall": 1}
+    assert (removed["rows"], removed["cells"], removed["variant"]) == (whole["rows"] - 1, 8, variant)
+    assert place.run("index", "remove", str(gone), *flags)["index"] == removed["index"]
+    told = place.run("forget", "--row", str(other), *flags)
+    assert place.made_since(before)["index-part"] == 2 and "embedding-shard" not in place.made_since(before)
+    built = place.run("index", "build", *own)
+    assert built["index"] == told["index"] == place.current() and built["removed"] == 2
+    assert not {gone, other} & set(hits(place))
+
+
 @pytest.mark.parametrize("rows", [["-1"], []])
 def test_rows_to_remove_are_numbers_from_zero_up(first: Built, rows: list[str]) -> None:
     before = first.place.digests()

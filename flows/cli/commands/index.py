@@ -117,7 +117,8 @@ def index_remove(
 ) -> None:
     """Take rows out of the index for good (opt-out, takedown), in a new version that becomes current.
 
-    Later builds leave them out too. Only the parts that hold them are made again.
+    Later builds leave them out too. The new version is the current one without them, whatever the settings:
+    only the parts that hold them are made again, and shards that were added since wait for the next build.
     """
     with exit_codes(as_json):
         from flows.cli.index import run_remove
