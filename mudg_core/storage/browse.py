@@ -44,9 +44,9 @@ def _by_prefix(store: ArtifactStore, stage: str, prefix: str) -> ArtifactRef:
 
 
 def _keys(store: ArtifactStore, stage: str, prefix: str) -> Iterator[str]:
-    for path in store.objects.list(layout.artifacts(stage, prefix)):
+    for path in filter(layout.is_own, store.objects.list(layout.artifacts(stage, prefix))):
         parts = path.split("/")
-        if len(parts) == 4 and parts[3] == "manifest.json":
+        if len(parts) == 4:
             yield parts[2]
 
 

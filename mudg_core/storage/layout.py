@@ -35,6 +35,25 @@ ARTIFACTS, CHECKPOINTS, POINTERS, QUARANTINE, LEASES, PROBES = (
 INBOX, REFUSED, SUBMISSIONS = "inbox/", "inbox-refused/", "submissions/"
 CONDEMNED = "gc/condemned.json"
 
+_PLACE = rf"{NAME.pattern}/{HEX.pattern}"
+_FILE = FILE_PART.pattern
+_OWN = re.compile(
+    rf"artifacts/{_PLACE}/(manifest\.json|attempts/{TOKEN.pattern}/({_FILE}/)*{_FILE})"
+    rf"|checkpoints/{_PLACE}/[{SLOTS[0]}{SLOTS[-1]}]"
+    rf"|pointers/{NAME.pattern}\.json"
+    rf"|leases/{TOKEN.pattern}\.json"
+    rf"|inbox-refused/{TOKEN.pattern}/{_FILE}"
+    rf"|submissions/{NAME.pattern}/{TOKEN.pattern}\.json"
+    rf"|quarantine/{_PLACE}/{TOKEN.pattern}/({_FILE}/)*{_FILE}"
+    rf"|probes/{TOKEN.pattern}"
+)
+
+
+def is_own(path: str) -> bool:
+    """Whether a path is one that we write. Anybody may put a file beside, and consoles of S3 leave empty
+    objects that stand for folders."""
+    return _OWN.fullmatch(path) is not None
+
 
 def check_name(name: str, what: str = "name") -> str:
     """A stage or pointer name."""

@@ -85,7 +85,7 @@ class LeaseHolder:
 def read_leases(objects: Objects) -> list[Lease]:
     """All that are there, run out or not. One that cannot be read stops whoever asks: it may claim a lot."""
     found = []
-    for path in objects.list(layout.LEASES):
+    for path in filter(layout.is_own, objects.list(layout.LEASES)):
         if (body := objects.read(path)) is None:
             continue
         try:

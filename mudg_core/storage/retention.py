@@ -66,7 +66,8 @@ class Rules:
 
 
 def read_pointers(objects: Objects) -> list[Pointer]:
-    names = [path.removeprefix(layout.POINTERS).removesuffix(".json") for path in objects.list("pointers/")]
+    paths = filter(layout.is_own, objects.list(layout.POINTERS))
+    names = [path.removeprefix(layout.POINTERS).removesuffix(".json") for path in paths]
     return [pointer for name in names if (pointer := pointers.read(objects, name))]
 
 

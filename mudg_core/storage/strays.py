@@ -1,5 +1,5 @@
 """What lies in a store and belongs to no artifact: attempts and checkpoints of stages that never ended, what
-was set aside, what was asked for long ago, probes, and leases that have run out."""
+was set aside, what was asked for long ago, probes, leases that have run out, and what is none of ours."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mudg_core.storage.retention import SINCE, Rules
 from mudg_core.storage.survey import Stray, Survey
 
 ASIDE = "set aside, to be looked into"
+FOREIGN = "not written by mudg"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ def judge_strays(found: Survey, leases: list[Lease], live: list[Lease], rules: R
         _one(kind, name, stray, _dated("report_days", stray, rules), begun)
         for kind, strays in told.items()
         for name, stray in strays.items()
+    ]
+    verdicts += [
+        StrayVerdict("foreign", path, FOREIGN, False, stray.size, ()) for path, stray in found.foreign.items()
     ]
     return verdicts + list(_leases(leases, rules))
 

@@ -52,7 +52,7 @@ class Stray:
 @dataclass(frozen=True)
 class Survey:
     """`attempts` by (place, attempt), those of artifacts left out. `damaged`: places whose manifest cannot
-    be read; the next reader sets it aside."""
+    be read; the next reader sets it aside. `foreign`: what others have put beside, by its path."""
 
     items: dict[str, Item]
     damaged: frozenset[str]
@@ -62,13 +62,15 @@ class Survey:
     probes: dict[str, Stray]
     submissions: dict[str, Stray]
     refused: dict[str, Stray]
+    foreign: dict[str, Stray]
 
 
 def survey(objects: Objects) -> Survey:
     """Lists first and reads manifests then: what is committed meanwhile is seen as committed."""
     attempts: dict[tuple[str, str], Stray] = {}
+    foreign: dict[str, Stray] = {}
     named: set[str] = set()
-    for entry in objects.entries(layout.ARTIFACTS):
+    for entry in _own(objects, layout.ARTIFACTS, foreign):
         _, stage, key, *rest = entry.path.split("/")
         named.add(f"{stage}/{key}")
         if len(rest) > 2:
@@ -81,11 +83,12 @@ def survey(objects: Objects) -> Survey:
         items,
         frozenset(name for name, item in read.items() if item == "damaged"),
         attempts,
-        _strays(objects, layout.CHECKPOINTS, 3),
-        _strays(objects, layout.QUARANTINE, 4),
-        _strays(objects, layout.PROBES, 2),
-        _strays(objects, layout.SUBMISSIONS, 3),
-        _strays(objects, layout.REFUSED, 2),
+        _strays(objects, layout.CHECKPOINTS, 3, foreign),
+        _strays(objects, layout.QUARANTINE, 4, foreign),
+        _strays(objects, layout.PROBES, 2, foreign),
+        _strays(objects, layout.SUBMISSIONS, 3, foreign),
+        _strays(objects, layout.REFUSED, 2, foreign),
+        foreign,
     )
 
 
@@ -131,9 +134,18 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _strays(objects: Objects, prefix: str, depth: int) -> dict[str, Stray]:
+def _own(objects: Objects, prefix: str, foreign: dict[str, Stray]) -> Iterator[Entry]:
+    """What we have written below a prefix; all else is noted in `foreign`, and left alone."""
+    for entry in objects.entries(prefix):
+        if layout.is_own(entry.path):
+            yield entry
+        else:
+            foreign.setdefault(entry.path, Stray()).add(entry)
+
+
+def _strays(objects: Objects, prefix: str, depth: int, foreign: dict[str, Stray]) -> dict[str, Stray]:
     """By the first `depth` parts of their paths, the prefix left out."""
     found: dict[str, Stray] = {}
-    for entry in objects.entries(prefix):
+    for entry in _own(objects, prefix, foreign):
         found.setdefault("/".join(entry.path.split("/")[1:depth]), Stray()).add(entry)
     return found

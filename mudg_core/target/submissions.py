@@ -165,7 +165,7 @@ class Submissions:
 
     def find(self, text: str) -> Submission:
         """For people: the newest of a target, or the one whose id begins so."""
-        paths = list(self.objects.list(layout.SUBMISSIONS))
+        paths = list(filter(layout.is_own, self.objects.list(layout.SUBMISSIONS)))
         named = list(self._readable(p for p in paths if p.startswith(f"{layout.SUBMISSIONS}{text}/")))
         if named:
             return max(named, key=lambda s: s.submitted)
@@ -181,7 +181,8 @@ class Submissions:
 
     def newest(self, limit: int, since: float = 0.0) -> list[Submission]:
         """The last so many that anything happened to, newest first; `since` in seconds since 1970."""
-        entries = [e for e in self.objects.entries(layout.SUBMISSIONS) if e.modified >= since]
+        entries = (e for e in self.objects.entries(layout.SUBMISSIONS) if layout.is_own(e.path))
+        entries = (e for e in entries if e.modified >= since)
         recent = sorted(entries, key=lambda entry: -entry.modified)[:limit]
         read = self._readable(entry.path for entry in recent)
         return sorted(read, key=lambda s: s.submitted, reverse=True)

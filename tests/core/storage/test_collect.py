@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from mudg_core.errors import ConflictError, DataError, MissingArtifactError
 from mudg_core.settings import GcSettings, StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe, circumstances, layout
 from mudg_core.storage import collect as collecting
+from mudg_core.storage.browse import artifacts
 from mudg_core.storage.collect import Collection, collect_garbage
 from mudg_core.storage.condemned import Condemned, name_of
 from mudg_core.storage.leases import LeaseHolder, read_leases
+from mudg_core.storage.objects import Entry
 from tests.core.storage.making import forbidden, maker, overwrite, path_of, stored
 
 DAY = timedelta(days=1)
@@ -387,6 +390,90 @@ def test_what_was_set_aside_keeps_its_files_for_its_time(store: ArtifactStore) -
     assert stored(store, "quarantine/") == []
     collect(store, 31 * DAY)
     assert stored(store) == []
+
+
+FOREIGN = [
+    "artifacts/.DS_Store",
+    "artifacts/cells/README.md",
+    "artifacts/cells/old/manifest.json",
+    f"artifacts/cells/{'a' * 64}/notes/mine/x.txt",
+    f"artifacts/cells/{'a' * 64}/attempts/x.txt",
+    "artifacts/Cells/" + "a" * 64 + "/manifest.json",
+    "checkpoints/.DS_Store",
+    f"checkpoints/cells/{'a' * 64}/2",
+    "quarantine/readme/me.txt",
+    "probes/.DS_Store",
+    "submissions/animals/notes.txt",
+    "inbox-refused/.DS_Store",
+    "leases/.DS_Store",
+    "leases/README.json",
+    "pointers/.DS_Store",
+    "pointers/README.md",
+]
+FOLDERS = [
+    "artifacts/",
+    "artifacts/cells/",
+    f"artifacts/cells/{'a' * 64}/",
+    "leases/",
+    "pointers/",
+    "probes/",
+]
+
+
+@pytest.mark.parametrize("path", FOREIGN + FOLDERS)
+def test_foreign_paths_are_told_from_ours(path: str) -> None:
+    assert not layout.is_own(path)
+
+
+def test_all_that_we_write_is_ours() -> None:
+    place, token = ("cells", "a" * 64), "ab" * 8
+    for path in (
+        layout.manifest(*place),
+        layout.attempt_file(*place, token, "img_emb/img_emb_0.npy"),
+        *(layout.checkpoint(*place, slot) for slot in layout.SLOTS),
+        layout.pointer("index-current"),
+        layout.lease(token),
+        layout.submission("animals", token),
+        layout.refused(token, "inbox/.odd name.yaml"),
+        layout.refused(token, "inbox/x.yaml") + ".reason.txt",
+        layout.quarantine(*place, token, "reason.json"),
+        layout.probe(token),
+    ):
+        assert layout.is_own(path), path
+
+
+def test_what_others_have_put_into_the_store_is_left_alone_and_stops_nobody(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among them the empty objects that consoles of S3 show as folders, which not every server lists."""
+    ref = build(store, "cells")
+    for path in FOREIGN:
+        store.objects.put_new(path, b"")
+    entries = store.objects.entries
+
+    def listed(prefix: str) -> Iterator[Entry]:
+        yield from (Entry(path, 0, 0.0) for path in FOLDERS if path.startswith(prefix))
+        yield from entries(prefix)
+
+    monkeypatch.setattr(store.objects, "entries", listed)
+    foreign = {*FOREIGN, *FOLDERS}
+    collect(store, 98 * DAY)
+    done = collect(store, 100 * DAY)
+    assert not there(store, ref)
+    assert {path for path in store.objects.list("") if path in foreign} >= set(FOREIGN)
+    assert not any(layout.is_own(path) for path in store.objects.list(""))
+    kept = [verdict.name for verdict in done.verdicts if verdict.kind == "foreign"]
+    assert set(kept) == {path for path in foreign if not path.startswith(("leases", "pointers"))}
+    assert {verdict.action for verdict in done.verdicts if verdict.kind == "foreign"} == {"keep"}
+
+
+def test_foreign_files_are_not_taken_for_artifacts(local_settings: StorageSettings) -> None:
+    store = ArtifactStore(local_settings)
+    ref = build(store, "cells")
+    for path in FOREIGN:
+        store.objects.put_new(path, b"{}")
+    assert [manifest.ref for manifest in artifacts(store, "cells")] == [ref]
+    assert store.resolve(f"cells/{ref.key[:8]}") == ref
 
 
 def test_two_collectors_at_once(local_settings: StorageSettings) -> None:

@@ -99,13 +99,16 @@ def test_only_one_takes_over_what_was_left(desk: Submissions) -> None:
     assert sum(one is not None for one in taken) == 1
 
 
-def test_people_find_the_newest_by_name_and_any_by_its_id(desk: Submissions) -> None:
+def test_people_find_the_newest_by_name_and_any_by_its_id(desk: Submissions, store: ArtifactStore) -> None:
     old, new = (desk.add(TARGET, SPEC, "command") for _ in range(2))
     other = desk.add(TARGET.model_copy(update={"name": "zoo-2"}), SPEC, "command")
+    store.objects.put_new("submissions/zoo/notes.txt", b"not ours")
     desk.cancel("zoo", old.id)  # touched last, and still not the newest
     assert desk.find("zoo").id == new.id and desk.find("zoo-2") == other
     assert desk.find(old.id[:12]).id == old.id
     assert [one.id for one in desk.newest(10)] == [other.id, new.id, old.id]
+    with pytest.raises(InputError, match="no submission"):
+        desk.find("notes")
     for text in ("", "absent", "zo"):
         with pytest.raises(InputError, match="mudg target list"):
             desk.find(text)
