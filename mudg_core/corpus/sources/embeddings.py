@@ -67,6 +67,7 @@ def opened(files: SourceFiles, file: SourceFile, scratch: Path) -> Iterator[Part
         files.local(texts, scratch) if files.objects.exists(texts) else nullcontext() as captions,
         _parquet(lines, where) as table,
     ):
+        files.expect(file.name, file.fingerprint, images)
         yield Partition(_array(images, where), _array(captions, where) if captions else None, table)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import io
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mudg_core.errors import InputError
+from mudg_core.errors import DataError, InputError, MissingArtifactError
 from mudg_core.settings import StorageSettings
 from mudg_core.storage.objects import Objects, open_objects
 
@@ -65,10 +66,26 @@ class SourceFiles:
 
     def fingerprint(self, entry: Entry) -> str:
         """Tells files apart by their size, beginning, middle and end: a terabyte is not read to be listed."""
-        digest = hashlib.sha256(str(entry.size).encode())
-        for start in sorted({0, max(0, (entry.size - SAMPLED) // 2), max(0, entry.size - SAMPLED)}):
-            digest.update(self.objects.read_range(entry.name, start, min(SAMPLED, entry.size)))
-        return digest.hexdigest()
+        return _fingerprint(entry.size, partial(self.objects.read_range, entry.name))
+
+    def expect(self, name: str, fingerprint: str, path: Path | None = None) -> None:
+        """Refuses a file that is not what was added; where it lies, or as it was fetched. Rows are counted
+        within files, so those of a file that has changed would be other images under the same numbers."""
+        if path is None:
+            entry = next((Entry(e.path, e.size) for e in self.objects.entries(name) if e.path == name), None)
+            found = self.fingerprint(entry) if entry else None
+        else:
+            found = _fingerprint_of(path)
+        if found is None:
+            raise MissingArtifactError(
+                what=f"{name} is gone since it was added", where=self.url, fix="put it back as it was"
+            )
+        if found != fingerprint:
+            raise DataError(
+                what=f"{name} has changed since it was added",
+                where=self.url,
+                fix="put it back as it was, and new data into new files; `mudg forget` takes images out",
+            )
 
     def read(self, name: str, limit: int) -> bytes:
         """The beginning of a file."""
@@ -135,6 +152,27 @@ class RangeFile(io.RawIOBase):
         view[: len(data)] = data
         self.place += len(data)
         return len(data)
+
+
+def _fingerprint(size: int, read: Callable[[int, int], bytes]) -> str:
+    digest = hashlib.sha256(str(size).encode())
+    for start in sorted({0, max(0, (size - SAMPLED) // 2), max(0, size - SAMPLED)}):
+        digest.update(read(start, min(SAMPLED, size)))
+    return digest.hexdigest()
+
+
+def _fingerprint_of(path: Path) -> str | None:
+    """Of a file on this machine; None if there is none."""
+
+    def read(start: int, length: int) -> bytes:
+        stream.seek(start)
+        return stream.read(length)
+
+    try:
+        with path.open("rb") as stream:
+            return _fingerprint(path.stat().st_size, read)
+    except FileNotFoundError:
+        return None
 
 
 def as_url(text: str) -> str:

@@ -49,6 +49,7 @@ def read(files: SourceFiles, shard: SourceShard) -> pa.Table:
 def _slice(files: SourceFiles, wanted: SourceFile) -> pa.Table:
     """Only the row groups that hold the rows, and of these only our columns."""
     tables, first = [], 0
+    files.expect(wanted.name, wanted.fingerprint)
     with files.open(Entry(wanted.name, wanted.size)) as stream:
         table = _opened(stream, f"{files.url}/{wanted.name}")
         columns = _columns(table.schema_arrow)

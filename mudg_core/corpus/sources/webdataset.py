@@ -33,7 +33,9 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
 
 
 def samples(files: SourceFiles, shard: SourceShard, scratch: Path) -> Iterator[tuple[str, ShardSample]]:
-    for name, path in files.fetched([file.name for file in shard.files], scratch):
+    known = {file.name: file.fingerprint for file in shard.files}
+    for name, path in files.fetched(list(known), scratch):
+        files.expect(name, known[name], path)
         for sample in read_shard(path):
             yield name, sample
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mudg_core.corpus.sources.files import SourceFiles
+from mudg_core.corpus.sources.files import Entry, SourceFiles
 from mudg_core.corpus.sources.shard import SourceFile, SourceShard
 from mudg_core.encode.models import Clip
 from mudg_core.encode.published import take_over
@@ -40,13 +40,32 @@ def folder(loaded: Clip, tmp_path: Path) -> Path:
     return folder
 
 
-def take(folder: Path, clip: Clip, out: Path) -> Any:
-    parts = {f"img_emb/img_emb_{part}.npy": rows for part, rows in ((0, 7), (1, 5))}
-    files = tuple(SourceFile(name=name, size=1, rows=rows, fingerprint="") for name, rows in parts.items())
-    shard = SourceShard(kind="embeddings", url=f"file://{folder}", first_row=100, files=files)
+def source(folder: Path) -> SourceFiles:
+    return SourceFiles(str(folder), StorageSettings(url=f"file://{folder}", cache_dir=str(folder)))
+
+
+def added(folder: Path) -> SourceShard:
+    """As somebody adds it who trusts in what it says of itself."""
+    files, parts = [], {f"img_emb/img_emb_{part}.npy": rows for part, rows in ((0, 7), (1, 5))}
+    for name, rows in parts.items():
+        entry = Entry(name, (folder / name).stat().st_size)
+        known = source(folder).fingerprint(entry)
+        files.append(SourceFile(name=name, size=entry.size, rows=rows, fingerprint=known))
+    return SourceShard(kind="embeddings", url=f"file://{folder}", first_row=100, files=tuple(files))
+
+
+def take(folder: Path, clip: Clip, out: Path, shard: SourceShard | None = None) -> Any:
     out.mkdir()
-    storage = StorageSettings(url=f"file://{folder}", cache_dir=str(folder))
-    return take_over(SourceFiles(str(folder), storage), shard, clip, out.parent, out)
+    return take_over(source(folder), shard or added(folder), clip, out.parent, out)
+
+
+def test_a_partition_that_changed_after_it_was_added_is_refused_by_name(
+    folder: Path, loaded: Clip, tmp_path: Path
+) -> None:
+    shard, file = added(folder), folder / "img_emb" / "img_emb_1.npy"
+    np.save(file, np.load(file)[::-1])
+    with pytest.raises(DataError, match=r"img_emb_1\.npy has changed since it was added"):
+        take(folder, loaded, tmp_path / "out", shard)
 
 
 def test_rows_are_kept_in_order_at_unit_length(folder: Path, loaded: Clip, tmp_path: Path) -> None:

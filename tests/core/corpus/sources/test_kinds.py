@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from mudg_core.corpus.opened import RegisteredShard, open_shard
+from mudg_core.corpus.shards import write_shard
 from mudg_core.corpus.sources import links as links_kind
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.corpus.sources.registry import Inspection, add, inspect
-from mudg_core.errors import DataError, InputError
+from mudg_core.errors import DataError, InputError, MissingArtifactError
 from mudg_core.storage import ArtifactStore
 from tests.core.corpus.sources import making
 from tests.core.corpus.sources.conftest import Publish
@@ -40,6 +43,40 @@ def test_tars(publish: Publish, store: ArtifactStore, tmp_path: Path) -> None:
     assert images == {
         (f"{int(key) // 20:05d}.tar", key): s.image for _, key in some for s in wanted if s.key == key
     }
+
+
+def without_its_fourth(folder: Path) -> None:
+    """As somebody would take an image out of a tar."""
+    samples = [sample for sample in making.rows(20, 20) if sample.image]
+    write_shard(samples[:3] + samples[4:], folder / "00001.tar", folder / "00001.parquet")
+
+
+def with_one_more(folder: Path) -> None:
+    tar = folder / "00001.tar"
+    tar.write_bytes(tar.read_bytes() + bytes(10_240))
+
+
+@pytest.mark.parametrize("change", [without_its_fourth, with_one_more])
+def test_a_tar_that_changed_after_it_was_added_is_refused_by_name(
+    change: Callable[[Path], None], publish: Publish, store: ArtifactStore, tmp_path: Path
+) -> None:
+    """Its samples are counted: all rows after the change would be those of other images."""
+    folder = making.tars(tmp_path / "source")
+    shard = registered(store, inspect(publish(folder), store, 100), 100)[0]
+    change(folder)
+    publish(folder)
+    read = []
+    with pytest.raises(DataError, match=r"00001\.tar has changed since it was added") as caught:
+        read += shard.samples(tmp_path)
+    assert "new files" in caught.value.fix and "mudg forget" in caught.value.fix
+
+
+def test_a_tar_that_is_gone_is_told_by_name(store: ArtifactStore, tmp_path: Path) -> None:
+    folder = making.tars(tmp_path / "source")
+    shard = registered(store, inspect(str(folder), store, 100), 100)[0]
+    (folder / "00002.tar").unlink()
+    with pytest.raises(MissingArtifactError, match=r"00002\.tar is gone"):
+        list(shard.samples(tmp_path))
 
 
 @pytest.mark.parametrize("told", ["stats", "table", "nothing", "nonsense"])
@@ -93,6 +130,29 @@ def test_a_caption_that_cannot_be_read_costs_its_image(
     assert {key: reason for key, reason in reasons.items() if reason} == {"boats/red-one_01.jpg": why}
 
 
+def test_images_of_a_folder_that_are_gone_or_changed_cost_themselves(
+    store: ArtifactStore, tmp_path: Path
+) -> None:
+    folder = making.images(tmp_path / "source")
+    (folder / "boats" / "BIG.JPG").write_bytes((folder / "boats" / "red-one_01.jpg").read_bytes())
+    (folder / "boats" / "BIG.txt").write_text("a caption that the size of the image says nothing of")
+    shard = registered(store, inspect(str(folder), store, 10), 10)[0]
+    assert not any(sample.error_message for _, sample in shard.samples(tmp_path))
+    gone, changed, other = (f"boats/red-one_{number:02d}" for number in (1, 3, 5))
+    (folder / f"{gone}.jpg").unlink()
+    (folder / f"{changed}.txt").write_text("words that were not there when it was added")
+    (folder / f"{other}.jpg").write_bytes(b"another image")
+    read = list(shard.samples(tmp_path))
+    assert [file for file, _ in read] == [file.name for file in shard.shard.files]  # rows stay what they were
+    reasons = {sample.key: sample.error_message for _, sample in read if sample.image is None}
+    assert reasons == {
+        f"{gone}.jpg": "file: gone since it was added",
+        f"{changed}.jpg": "file: changed since it was added",
+        f"{other}.jpg": "file: changed since it was added",
+    }
+    assert shard.images({(f"{gone}.jpg", f"{gone}.jpg")}) == {}
+
+
 @pytest.mark.parametrize("per_shard", [1000, 20, 7, 3])
 def test_links(per_shard: int, store: ArtifactStore, tmp_path: Path) -> None:
     folder = making.links(making.links(tmp_path / "source"), 12, "part-1")
@@ -112,6 +172,19 @@ def test_links_in_a_bucket(publish: Publish, store: ArtifactStore, tmp_path: Pat
     shard = registered(store, inspect(url, store, 30), 30)[1]
     table = links_kind.read(SourceFiles(url, store.settings), shard.shard)
     assert table.column("url").to_pylist() == [f"https://x.example/{i}.jpg" for i in range(30, 50)]
+
+
+def test_a_list_of_links_that_changed_is_refused_by_name(
+    publish: Publish, store: ArtifactStore, tmp_path: Path
+) -> None:
+    folder = making.links(tmp_path / "source")
+    url = publish(folder)
+    shard = registered(store, inspect(url, store, 30), 30)[1]
+    table = pq.read_table(folder / "part-0.parquet")
+    pq.write_table(pa.concat_tables([table.slice(0, 3), table.slice(4)]), folder / "part-0.parquet")
+    publish(folder)
+    with pytest.raises(DataError, match=r"part-0\.parquet has changed"):
+        links_kind.read(SourceFiles(url, store.settings), shard.shard)
 
 
 def test_a_list_without_links(store: ArtifactStore, tmp_path: Path) -> None:
