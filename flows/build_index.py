@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from prefect import flow
 
+from flows.removed import already_removed, without
 from flows.session import dask_runner
 from flows.summary import index_shown
 from mudg_core.corpus.sources import registry
-from mudg_core.errors import DataError, InputError, MissingArtifactError
+from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
 from mudg_core.index.recall import Point
 from mudg_core.index.variants import CENTROIDS, VARIANTS
 from mudg_core.index.version import (
+    ATTEMPTS,
+    CURRENT,
     IndexVersion,
     current_version,
     gate,
     is_withdrawn,
     load_version,
-    promote,
+    promote_after,
 )
 from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactRef
+from mudg_core.storage import ArtifactRef, Pointer
 from tasks import coarse as level
 from tasks import index as tasks
 from tasks.corpus import download_shard, draw_shard
@@ -32,6 +36,8 @@ from tasks.embed import embed, screen
 from tasks.forget import forgotten_rows
 from tasks.run import Run, StageRecord
 from tasks.shown import show
+
+Make = Callable[[IndexVersion | None], ArtifactRef]  # a version, in view of the current one
 
 
 @dataclass(frozen=True)
@@ -55,42 +61,38 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
     """corpus shards → embeddings → pairs → centroids → index version → recall → current; with rows to be
     removed: current version → version without them → recall → current"""
     run = Run(settings)
-    index = without(run, current_version(run.store), removed) if removed else whole(run, retrain)
-    recall = tasks.measure_recall(run, index=index)
-    note = "" if removed else withdrawn(run, index)  # whoever removes rows has asked for this version
-    if not note:
+    make = partial(without, run, removed) if removed else whole(run, retrain)
+    for attempt in range(ATTEMPTS):
+        seen = run.store.pointer(CURRENT)
+        index = make(_version(run, seen))
+        recall = tasks.measure_recall(run, index=index)
+        note = "" if removed else withdrawn(run, index)  # whoever removes rows has asked for this version
+        if note:
+            break
         check(run, index, Point.from_json(run.store.manifest(recall).facts["configured"]))  # type: ignore[arg-type]
-        promote(run.store, index)
+        try:
+            promote_after(run.store, index, seen)
+            break
+        except ConflictError:
+            if attempt == ATTEMPTS - 1:
+                raise
     built = IndexBuild(load_version(run.store, index), recall, run.records, note)
     show(lambda: index_shown(run.store, settings, built))
     return built
 
 
-def whole(run: Run, retrain: bool) -> ArtifactRef:
-    """The corpus as it is now, by the settings of this run."""
+def whole(run: Run, retrain: bool) -> Make:
+    """The corpus as it is now, by the settings of this run. What the current version leaves out is asked for
+    again whenever that has changed; all the rest is made once."""
     embeddings = embed_corpus(run, corpus_shards(run))
     training = training_shards(run, embeddings, retrain)
     learned = train(run, embeddings, training)
-    gone = {*already_removed(run), *forgotten_rows(run, embeddings)}
-    return populate(run, embeddings, training, learned, sorted(gone))
 
+    def make(current: IndexVersion | None) -> ArtifactRef:
+        gone = {*already_removed(run, current, embeddings), *forgotten_rows(run, embeddings)}
+        return populate(run, embeddings, training, learned, sorted(gone))
 
-def without(run: Run, version: IndexVersion, removed: Sequence[int]) -> ArtifactRef:
-    """A version less some rows. Whoever takes rows out asks for nothing else, and may have other settings
-    than those who built it: model, cells and shards stay, and only parts that hold such rows are made."""
-    gone = {*removed, *tasks.removed_from(run.store, version.index), *forgotten_rows(run, version.embeddings)}
-    parts, jobs = list(version.parts), {}
-    for number, ref in enumerate(version.parts):
-        inputs = tasks.inputs_of(run.store, ref)
-        here = tasks.rows_among(run.store, inputs["cells"], sorted(gone))
-        if here != inputs["removed"]:
-            jobs[number] = inputs | {"removed": here}
-    spill = run.store.manifest(version.parts[0]).recipe.settings["index.spill"]
-    alike = Run(run.settings.replace({"index": {"spill": spill}}), run.records, run.part)
-    for number, ref in zip(jobs, tasks.populate.map(alike, jobs.values()), strict=True):
-        parts[number] = ref
-    made = tasks.inputs_of(run.store, version.index)
-    return tasks.assemble(run, **made | {"parts": parts, "removed": sorted(gone)})
+    return make
 
 
 def other_version(run: Run, like: IndexVersion) -> IndexVersion:
@@ -290,13 +292,12 @@ def training_shards(run: Run, embeddings: list[ArtifactRef], retrain: bool) -> i
     return len(embeddings) if retrain or not same or grown else current.training
 
 
-def already_removed(run: Run) -> list[int]:
-    """Rows that the current version leaves out stay out."""
+def _version(run: Run, pointer: Pointer | None) -> IndexVersion | None:
+    """The version that a pointer named; None if it is not there, or not any more."""
     try:
-        current = current_version(run.store)
+        return load_version(run.store, pointer.ref) if pointer else None
     except MissingArtifactError:
-        return []
-    return tasks.removed_from(run.store, current.index)
+        return None
 
 
 def plan_parts(run: Run, embeddings: list[ArtifactRef], most: int) -> list[slice]:

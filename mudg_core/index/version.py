@@ -6,7 +6,7 @@ current; going back withdraws the one that was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,14 +50,19 @@ class Promotion:
 def load_version(store: ArtifactStore, index: ArtifactRef) -> IndexVersion:
     """The version that an index artifact belongs to."""
     parents, facts = _parents(store, index), store.manifest(index).facts
-    shards = [store.manifest(ref).recipe.parents["shard"] for ref in parents["embeddings"]]
     return IndexVersion(
         index=index,
         variant=str(facts["variant"]),
         training=int(str(facts["training_shards"])),
-        shards=tuple(s for s in shards if isinstance(s, ArtifactRef)),
+        shards=shards_of(store, parents["embeddings"]),
         **{name: parents[name] for name in (*ONE, *MANY)},
     )
+
+
+def shards_of(store: ArtifactStore, embeddings: Iterable[ArtifactRef]) -> tuple[ArtifactRef, ...]:
+    """The corpus shards that were embedded."""
+    found = (store.manifest(ref).recipe.parents["shard"] for ref in embeddings)
+    return tuple(shard for shard in found if isinstance(shard, ArtifactRef))
 
 
 def current_version(store: ArtifactStore) -> IndexVersion:
@@ -79,6 +84,14 @@ def promote(store: ArtifactStore, index: ArtifactRef) -> None:
         except ConflictError:
             if attempt == ATTEMPTS - 1:
                 raise
+
+
+def promote_after(store: ArtifactStore, index: ArtifactRef, seen: Pointer | None) -> None:
+    """The same for a version that was made in view of another. If that is no longer the current one it is a
+    ConflictError: rows may have been removed since, which the new version still has."""
+    _parents(store, index)
+    if seen is None or seen.ref != index:
+        store.move_pointer(CURRENT, index, seen)
 
 
 def rollback(store: ArtifactStore) -> ArtifactRef:

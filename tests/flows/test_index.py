@@ -14,14 +14,18 @@ from xml.etree import ElementTree
 
 import pytest
 
+from flows import build_index
 from mudg_core.index import part
+from mudg_core.index.recall import Point
 from mudg_core.index.variants import VARIANTS
-from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactStore
+from mudg_core.index.version import promote
+from mudg_core.settings import Settings, StorageSettings
+from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.storage.browse import artifacts
 from tasks.coarse import assign_cells
 from tasks.index import measure_recall, populate
 from tasks.policy import Stage, Work
+from tasks.run import Run
 from tests.support.built import Built
 from tests.support.places import Place
 
@@ -211,6 +215,29 @@ def test_rows_leave_the_version_as_it_is_whatever_the_settings_of_the_command(
     built = place.run("index", "build", *own)
     assert built["index"] == told["index"] == place.current() and built["removed"] == 2
     assert not {gone, other} & set(hits(place))
+
+
+def test_rows_that_are_removed_while_a_build_runs_stay_out(
+    first: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build has looked for removed rows before, and is about to promote what it made."""
+    place = first.place.copy(tmp_path)
+    gone = hits(place)[0]
+    removed = place.run("index", "remove", str(gone))["index"]
+    place.run("index", "rollback")
+    store = ArtifactStore(StorageSettings(url=f"file://{tmp_path}/.mudg", cache_dir=f"{tmp_path}/cache"))
+    check, checked = build_index.check, []
+
+    def meanwhile(run: Run, index: ArtifactRef, point: Point) -> None:
+        check(run, index, point)
+        checked.append(index)
+        if len(checked) == 1:
+            promote(store, store.resolve(removed))
+
+    monkeypatch.setattr(build_index, "check", meanwhile)
+    built = place.run("index", "build", *MORE)
+    assert len(checked) == 2 and built["index"] == str(checked[1]) == place.current()
+    assert built["removed"] == 1 and gone not in hits(place, *MORE)
 
 
 @pytest.mark.parametrize("rows", [["-1"], []])

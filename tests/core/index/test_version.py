@@ -20,6 +20,7 @@ from mudg_core.index.version import (
     history,
     load_version,
     promote,
+    promote_after,
     rollback,
 )
 from mudg_core.settings import StorageSettings
@@ -168,6 +169,25 @@ def test_f37_promotion_gives_up_after_a_few_tries(
         promote(store, ours)
     assert len(tries) == ATTEMPTS
     assert current_version(store).index in (one, two)
+
+
+def test_f37_a_build_that_has_seen_another_version_has_to_look_again(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows may have been removed meanwhile, which its own version still has."""
+    ours, theirs, old = indexes(store, 3)
+    promote_after(store, old, None)
+    seen = store.pointer(CURRENT)
+    promote(store, theirs)
+    with pytest.raises(ConflictError):
+        promote_after(store, ours, seen)
+    assert current_version(store).index == theirs
+    promote_after(store, ours, store.pointer(CURRENT))
+    promote_after(store, ours, store.pointer(CURRENT))
+    assert [p.ref for p in history(store)] == [ours, theirs, old]
+    meddle(store, monkeypatch, [old])
+    with pytest.raises(ConflictError):
+        promote_after(store, theirs, store.pointer(CURRENT))
 
 
 def test_f37_two_at_once_are_both_promoted_and_one_is_current(store: ArtifactStore) -> None:
