@@ -1,7 +1,7 @@
 """An index version: the index with everything it was made from, found from its manifest alone.
 
 Which version is current, and which were before, is one pointer. A version has to pass the gate to become
-current; going back withdraws the one that was.
+current; going back, by one or by name, withdraws the one that was.
 """
 
 from __future__ import annotations
@@ -72,14 +72,17 @@ def current_version(store: ArtifactStore) -> IndexVersion:
 
 def promote(store: ArtifactStore, index: ArtifactRef) -> None:
     """Makes an index the current one. Whoever else moved the pointer meanwhile has a valid version too, so
-    the later one becomes current, and the other is in the history."""
+    the later one becomes current, and the other is in the history. To promote one that was current before is
+    to go back: it withdraws the version that is left, if nobody has moved on from that."""
     _parents(store, index)
+    first = store.pointer(CURRENT)
     for attempt in range(ATTEMPTS):
-        now = store.pointer(CURRENT)
+        now = store.pointer(CURRENT) if attempt else first
         if now is not None and now.ref == index:
             return
+        back = now is not None and first is not None and now.ref == first.ref and index in _earlier(now)
         try:
-            store.move_pointer(CURRENT, index, now)
+            store.move_pointer(CURRENT, index, now, withdraw=back)
             return
         except ConflictError:
             if attempt == ATTEMPTS - 1:

@@ -267,6 +267,14 @@ def test_rolled_back_stays_so_until_somebody_promotes(first: Built, grown: Built
     assert place.run("index", "rollback", ends=3)["error"] == "MissingArtifactError"
 
 
+def test_a_version_that_somebody_promotes_stays_so(first: Built, grown: Built, tmp_path: Path) -> None:
+    place = grown.place.copy(tmp_path)
+    place.run("index", "promote", first.index)
+    assert place.versions()[:2] == [(first.index, "current"), (grown.index, "withdrawn")]
+    scheduled = place.run("index", "build", *MORE)
+    assert "rolled back" in scheduled["note"] and place.current() == first.index
+
+
 def test_the_gate_leaves_the_old_version_current(first: Built, tmp_path: Path) -> None:
     place = first.place.copy(tmp_path)
     strict = ("--set", "index.required_recall=1.0", "--set", "index.probes=1")

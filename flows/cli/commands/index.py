@@ -51,7 +51,10 @@ def index_promote(
     file: SettingsFile = None,
     changes: Overrides = None,
 ) -> None:
-    """Make a version the current one, if its recall passes the gate."""
+    """Make a version the current one, if its recall passes the gate.
+
+    Promoting one that was current before withdraws the one that is: scheduled builds do not promote it again.
+    """
     with exit_codes(as_json):
         from flows.cli.index import run_promote
 

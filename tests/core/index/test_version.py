@@ -18,6 +18,7 @@ from mudg_core.index.version import (
     current_version,
     gate,
     history,
+    is_withdrawn,
     load_version,
     promote,
     promote_after,
@@ -131,7 +132,21 @@ def test_promotions_are_remembered_newest_first(store: ArtifactStore) -> None:
         promote(store, index)
     found = history(store)
     assert [(p.ref, p.current) for p in found] == [(one, True), (two, False), (one, False)]
-    assert all(p.when for p in found) and not any(p.withdrawn for p in found)
+    assert all(p.when for p in found)
+
+
+def test_promoting_an_earlier_version_withdraws_the_one_it_leaves(store: ArtifactStore) -> None:
+    """As a rollback does, or a scheduled build would promote that again."""
+    one, two, three = indexes(store, 3)
+    for index in (one, two, three):
+        promote(store, index)
+    assert not any(p.withdrawn for p in history(store))
+    promote(store, one)
+    assert is_withdrawn(store, three) and not is_withdrawn(store, two) and not is_withdrawn(store, one)
+    promote(store, three)  # whoever takes it back finds nothing wrong with the one before
+    assert not is_withdrawn(store, three) and rollback(store) == one
+    promote_after(store, two, store.pointer(CURRENT))
+    assert not is_withdrawn(store, one), "a build goes by its settings, and finds no fault with what was"
 
 
 def test_history_asks_no_listing(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
