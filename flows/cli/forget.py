@@ -22,10 +22,11 @@ from tasks.index import removed_from
 
 MOST, MOST_BYTES, DIGITS = 100_000, 16 << 20, 18
 FIX = "give --url, --row or --file with at least one image; `mudg search --json` shows both"
-KINDS = ("index", "dataset", "model", "classifier", "report")
+KINDS = ("index", "dataset", "held-out", "model", "classifier", "report")
 WHAT = {
     "index": "rows left out of a new version",
     "dataset": "marked; images left out by whatever reads it",
+    "held-out": "marked; `mudg gc` takes it once nothing is kept that was judged by it",
     "model": "marked: trained on it; build the target again for one that was not",
     "classifier": "marked: its model was trained on it; stop using it",
     "report": "marked: may show it; delete copies that you have published",

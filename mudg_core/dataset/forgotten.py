@@ -1,15 +1,16 @@
-"""Forgotten images in training sets, and in what was made from these."""
+"""Forgotten images in training sets, in sets held out beside them, and in what was made from these."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mudg_core.corpus.forgotten import Forgotten, read_forgotten, remember
-from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.build import CHOSEN, SPARE
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.errors import MissingArtifactError
 from mudg_core.storage import ArtifactRef, ArtifactStore
@@ -17,27 +18,25 @@ from mudg_core.storage.browse import artifacts
 from mudg_core.storage.condemned import name_of
 from mudg_core.storage.manifest import Manifest
 
-DATASET, MODEL, CLASSIFIER, REPORT = "dataset", "model", "classifier", "report"
+DATASET, HELD_OUT, MODEL, CLASSIFIER, REPORT = "dataset", "held-out", "model", "classifier", "report"
 IMAGES = "images.parquet"
 
 
 def forgotten_in(store: ArtifactStore, dataset: ArtifactRef, forgotten: Forgotten) -> list[int]:
     """Rows of a training set that are of forgotten images; by their bytes too, which only candidates know."""
-    if not forgotten:
-        return []
-    columns = ["row", "url", "outcome"]
-    table = pq.read_table(store.file(dataset, PROVENANCE), columns=columns)
-    chosen = table.filter(pc.equal(table.column("outcome"), CHOSEN))
-    known = set(chosen.column("row").filter(forgotten.matches(chosen)).to_pylist())
-    known |= set(_candidates(store, store.manifest(dataset), forgotten))
-    return sorted(known & set(chosen.column("row").to_pylist()))
+    return [row for row, outcome in _found(store, dataset, forgotten).items() if outcome == CHOSEN]
 
 
 def touched(store: ArtifactStore, forgotten: Forgotten) -> dict[str, int]:
-    """Training sets, models, classifiers and reports (`stage/key`) that hold, learned from or may show such
-    an image, and how many of them. A model trained without them is clean, and so is its classifier."""
-    rows = {name_of(m.ref): forgotten_in(store, m.ref, forgotten) for m in artifacts(store, DATASET)}
-    counts = {name: len(found) for name, found in rows.items()}
+    """Training sets, held-out sets, models, classifiers and reports (`stage/key`) that hold, learned from or
+    may show such an image, and how many of them. A model trained without them is clean, and so is its
+    classifier. A report also shows images that were tried and refused."""
+    found = {name_of(m.ref): _found(store, m.ref, forgotten) for m in artifacts(store, DATASET)}
+    rows = {name: [row for row in told if told[row] == CHOSEN] for name, told in found.items()}
+    shown = {name: sum(outcome != SPARE for outcome in told.values()) for name, told in found.items()}
+    counts = {name: len(chosen) for name, chosen in rows.items()}
+    for manifest in artifacts(store, HELD_OUT):
+        counts[name_of(manifest.ref)] = len(forgotten_in(store, manifest.ref, forgotten))
     for manifest in artifacts(store, MODEL):
         inputs = manifest.recipe.settings.get("inputs")
         without = inputs.get("without") if isinstance(inputs, dict) else None
@@ -47,7 +46,8 @@ def touched(store: ArtifactStore, forgotten: Forgotten) -> dict[str, int]:
         trained = [name for name in _names(manifest) if name.startswith(f"{MODEL}/")]
         counts[name_of(manifest.ref)] = max((counts.get(name, 0) for name in trained), default=0)
     for manifest in artifacts(store, REPORT):
-        counts[name_of(manifest.ref)] = max((counts.get(name, 0) for name in _names(manifest)), default=0)
+        parents = (max(counts.get(name, 0), shown.get(name, 0)) for name in _names(manifest))
+        counts[name_of(manifest.ref)] = max(parents, default=0)
     return {name: count for name, count in counts.items() if count}
 
 
@@ -68,6 +68,17 @@ def marked_if_forgotten(store: ArtifactStore) -> Iterator[None]:
         after = read_forgotten(store)
         if after.ref != before:
             mark_touched(store, after)
+
+
+def _found(store: ArtifactStore, dataset: ArtifactRef, forgotten: Forgotten) -> dict[int, str]:
+    """Rows of all forgotten images that a training set holds or might have held, and what became of each."""
+    if not forgotten:
+        return {}
+    table = pq.read_table(store.file(dataset, PROVENANCE), columns=["row", "url", "outcome"])
+    known = pa.array(_candidates(store, store.manifest(dataset), forgotten), pa.int64())
+    same = pc.is_in(table.column("row"), known).to_numpy(zero_copy_only=False)
+    found = table.filter(pa.array(forgotten.matches(table) | same)).sort_by("row")
+    return dict(zip(found.column("row").to_pylist(), found.column("outcome").to_pylist(), strict=True))
 
 
 def _names(manifest: Manifest) -> list[str]:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mudg_core.corpus.forgotten import Forgotten, remember
+from mudg_core.dataset.build import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
 from mudg_core.dataset.export import FORMATS, Source, export
 from mudg_core.dataset.forgotten import forgotten_in, touched
 from mudg_core.dataset.training_set import PROVENANCE, read_training_set
@@ -96,3 +97,38 @@ def test_what_learned_from_them_is_told(tmp_path: Path) -> None:
     assert found == {name_of(ref): count for ref, count in expected.items()}
     assert not {name_of(ref) for ref in (clean, apart, silent, other)} & found.keys()
     assert touched(store, Forgotten()) == {}
+
+
+def copy_of(store: ArtifactStore, ref: ArtifactRef, stage: str, **outcomes: list[str]) -> ArtifactRef:
+    """The files of a training set once more, under another stage or with other outcomes."""
+
+    def copy(folder: Path) -> Facts:
+        for name, path in store.files(ref).items():
+            (folder / name).write_bytes(path.read_bytes())
+        if told := outcomes.get("outcome"):
+            table = pq.read_table(folder / PROVENANCE)
+            place = table.column_names.index("outcome")
+            pq.write_table(table.set_column(place, "outcome", pa.array(told)), folder / PROVENANCE)
+        return Facts()
+
+    return store.build(Recipe(stage=stage, algorithm=7, settings={"of": str(ref), **outcomes}), copy)
+
+
+def test_a_report_may_show_what_was_tried_and_refused(tmp_path: Path) -> None:
+    """Row 40 is the second of the provenance, after a dead link. What nobody has tried is not shown."""
+    store = store_at(tmp_path)
+    outcomes = [DEAD, UNLIKE, SPARE, UNREADABLE] + [CHOSEN] * (IMAGES - 3)
+    dataset = copy_of(store, make_dataset(store), "dataset", outcome=outcomes)
+    report = make_report(store, [dataset], ["a"])
+    assert touched(store, forget(40)) == {name_of(report): 1, name_of(make_dataset(store)): 1}
+    assert touched(store, forget(40, 41, 42))[name_of(report)] == 2
+    assert name_of(report) not in touched(store, forget(41))
+    assert name_of(dataset) not in touched(store, forget(40, 41, 42))
+
+
+def test_images_that_were_held_out_are_told_too(tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    held_out = copy_of(store, make_dataset(store), "held-out")
+    found = touched(store, forget(41, 44))
+    assert found[name_of(held_out)] == 2
+    assert Forgotten(marked=found).note(name_of(held_out)) == "holds 2 images since forgotten"
