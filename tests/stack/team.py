@@ -22,7 +22,7 @@ from tests.support.demo_runs import SMALL, mudg
 
 T = TypeVar("T")
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
-SETTINGS = SMALL | {"train.iterations": 30, "evaluate.alpha_points": 2}
+SETTINGS = SMALL | {"train.iterations": 30, "evaluate.alpha_points": 0}
 WAIT = 240.0
 
 

@@ -27,7 +27,7 @@ from prefect.states import Running
 from flows.stack.health import dask_client, workers_are_there
 from flows.stack.parts import PARTS
 from flows.stack.processes import marked
-from flows.stack.registered import GPU_LIMIT
+from flows.stack.registered import GPU_LIMIT, schedule_index
 from flows.stack.running import POOL, find_stack
 from flows.stack.state import read_state
 from tests.support.demo_runs import MUDG, environment, mudg
@@ -104,12 +104,12 @@ def scheduled(up: Up) -> tuple[str, bool]:
     return schedule.schedule.cron, schedule.active
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"), [("off", (CRON, False)), ("default", ("0 3 * * *", True)), (CRON, (CRON, True))]
-)
-def test_the_schedule_of_a_stack_that_runs_is_changed(asked: str, found: tuple[str, bool], up: Up) -> None:
-    assert said("up", "--index-cron", asked, cwd=up.cwd)["started"] == []
-    assert scheduled(up) == found
+def test_a_second_up_changes_the_schedule_and_starts_nothing(up: Up) -> None:
+    again = said("up", "--index-cron", "off", cwd=up.cwd)
+    assert again["started"] == [] and again["processes"] == up.told["processes"]
+    assert scheduled(up) == (CRON, False)
+    schedule_index(up.told["api"], "0 4 * * *")
+    assert scheduled(up) == ("0 4 * * *", True)
 
 
 def test_nothing_listens_beyond_this_machine(up: Up) -> None:
@@ -151,12 +151,6 @@ def test_workers_get_the_users_settings_and_the_threads_of_a_local_cluster(up: U
     omp = os.environ.get("OMP_NUM_THREADS", "1")
     assert found == ["600", "s3://mudg/store", omp, str(256 << 20)]
     assert worker["memory_limit"] == 1 << 30 and worker["nthreads"] == 1
-
-
-def test_a_second_up_starts_nothing(up: Up) -> None:
-    before = up.told["processes"]
-    again = said("up", cwd=up.cwd)
-    assert again["started"] == [] and again["processes"] == before
 
 
 def test_a_killed_part_is_told_and_mended(up: Up) -> None:
