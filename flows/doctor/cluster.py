@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.clusters import kind_of
 from flows.doctor.finding import Case, Finding, fault, ok, warning
 from flows.stack.health import dask_client
+from mudg_core.errors import SettingsError
 from mudg_core.settings import ComputeSettings
 
 SECONDS = 10.0
@@ -15,7 +17,7 @@ COMPARED = ("python", "dask", "distributed", "numpy", "tornado", "msgpack")
 def dask(case: Case) -> list[Finding]:
     compute = case.settings.compute
     if not compute.dask_address:
-        return [ok("dask", f"no scheduler is configured: every run starts a cluster ({compute.cluster})")]
+        return [_own(compute)]
     try:
         client = dask_client(compute.dask_address, SECONDS)
     except OSError as error:
@@ -24,6 +26,14 @@ def dask(case: Case) -> list[Finding]:
     with client:
         workers = client.scheduler_info(n_workers=-1)["workers"]
         return [workers_of(workers, compute), versions_of(client.get_versions())]
+
+
+def _own(compute: ComputeSettings) -> Finding:
+    try:
+        kind = kind_of(compute)
+    except SettingsError as error:
+        return fault("dask", error.what, error.fix)
+    return ok("dask", f"no scheduler is configured: every run starts a cluster ({kind})")
 
 
 def workers_of(workers: dict[str, Any], compute: ComputeSettings) -> Finding:

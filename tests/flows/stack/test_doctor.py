@@ -146,6 +146,10 @@ def test_a_scheduler_that_does_not_answer_is_a_fault(tmp_path: Path, monkeypatch
     [found] = cluster.dask(case(tmp_path, compute={"dask_address": "tcp://127.0.0.1:9"}))
     assert found.level == "fault" and "tcp://127.0.0.1:9" in found.found
     assert cluster.dask(case(tmp_path))[0].level == "ok"
+    [on_gpus] = cluster.dask(case(tmp_path, compute={"device": "cuda"}))
+    assert on_gpus.level == "ok" and "(cuda)" in on_gpus.found
+    [on_one] = cluster.dask(case(tmp_path, compute={"device": "cuda:1"}))
+    assert on_one.level == "fault" and "CUDA_VISIBLE_DEVICES" in on_one.fix
 
 
 def test_workers_are_counted_and_asked_for_their_gpus() -> None:
