@@ -7,6 +7,7 @@ every run and the inbox is looked into every few minutes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,7 @@ from pydantic import JsonValue
 from flows.worker import worker_settings, workers_cluster
 
 Changes = dict[str, Any] | None
+WARNINGS = 20  # that a submission keeps; the report has all
 WATCH_SECONDS = 240  # less than from one look into the inbox to the next, which is not let in before
 
 
@@ -118,11 +120,20 @@ def _outcome(store: Any, built: Any) -> dict[str, JsonValue]:
     from flows.results import accuracies, counts
     from tasks.report import REPORT
 
+    told: Any = store.manifest(built.report).facts
     measured = accuracies(store, [built])
     means = {arm: figures["mean"] for arm, figures in measured.items() if arm != "targets"}
-    made = {"classifier": str(built.classifier), "report": str(built.report)}
+    made: dict[str, JsonValue] = {"classifier": str(built.classifier), "report": str(built.report)}
     made["report_file"] = store.uri(built.report, REPORT)
+    made["gate"] = [_reason(store, ref) for ref in built.verdicts]
+    made["warnings"] = [one["message"] for one in told["warnings"][built.target.name]][:WARNINGS]
     return {"accuracy": means, **made, **_sums(counts(built.records))}
+
+
+def _reason(store: Any, verdict: Any) -> str:
+    from mudg_core.evaluate.gate import VERDICT
+
+    return str(json.loads(store.file(verdict, VERDICT).read_text())["reasons"][0])
 
 
 def _sums(done: dict[str, Any]) -> dict[str, int]:

@@ -12,6 +12,8 @@ from flows.cli.runs import Changes, watched
 from flows.results import counts
 from flows.session import call
 from flows.tables import RECALL, recall_line
+from mudg_core.corpus.forgotten import read_forgotten
+from mudg_core.encode.shard import METADATA
 from mudg_core.errors import DataError, InputError
 from mudg_core.index import measure
 from mudg_core.index.opened import open_searcher, own_rows, truth_of, unknown_rows
@@ -137,10 +139,15 @@ def _left_out(store: ArtifactStore) -> set[int]:
 
 
 def _show_current(store: ArtifactStore, index: ArtifactRef, left_out: set[int], as_json: bool) -> None:
-    """An older version may hold rows that were removed since, for a reason: nobody may miss that."""
-    back = sorted(left_out - set(removed_from(store, index)))
-    note = ""
-    if back:
+    """An older version may hold rows that were removed since, for a reason: nobody may miss that. Whoever
+    searches it still leaves out what is forgotten."""
+    again, forgotten, note = left_out - set(removed_from(store, index)), read_forgotten(store), ""
+    if again and forgotten:
+        known = (
+            forgotten.rows_in(store.file(ref, METADATA)) for ref in load_version(store, index).embeddings
+        )
+        again -= {row for rows in known for row in rows}
+    if back := sorted(again):
         some = " ".join(str(row) for row in back[:20]) + (" …" if len(back) > 20 else "")
         note = f"{len(back)} removed rows are in this version again; `mudg index remove {some}` removes them"
     text = f"current: {index}" + (f"\n{note}" if note else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ import typer
 import yaml
 from rich.console import Console
 
+from flows.stack.running import Stack, find_stack
 from mudg_core.errors import MudgError, SettingsError
 from mudg_core.settings import Json, Settings, load_settings
 
@@ -32,8 +34,11 @@ Overrides = Annotated[
 ]
 
 
-def settings_from(file: Path | None, changes: Sequence[str] | None, base: Path | None = None) -> Settings:
-    """Settings of this command; `base` is a file of its own that the user's file goes on top of."""
+def settings_from(
+    file: Path | None, changes: Sequence[str] | None, base: Path | None = None, *, hint: bool = True
+) -> Settings:
+    """Settings of this command; `base` is a file of its own that the user's file goes on top of. Whoever has
+    a stack here and does not use it is told so, as the store would seem to be empty."""
     tree: Json = {}
     for change in changes or ():
         path, equals, value = change.partition("=")
@@ -44,7 +49,20 @@ def settings_from(file: Path | None, changes: Sequence[str] | None, base: Path |
         for area in areas:
             node = node.setdefault(area, {})
         node[leaf] = yaml.safe_load(value)
-    return load_settings([file] if file else [], tree, defaults=base)
+    settings = load_settings([file] if file else [], tree, defaults=base)
+    if hint and (stack := unused_stack(settings)) is not None:
+        said = f"the stack that runs here has a store of its own: source {stack.folder}/env to use it"
+        console.print(said, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return settings
+
+
+def unused_stack(settings: Settings) -> Stack | None:
+    """One that `mudg up` has started in this folder, if environment and settings name no other place."""
+    named = os.environ.get("PREFECT_API_URL") or settings.storage.url != Settings().storage.url
+    try:
+        return None if named else find_stack()
+    except MudgError:  # its record is damaged, which `mudg doctor` tells
+        return None
 
 
 def show(result: Json, text: str, as_json: bool) -> None:

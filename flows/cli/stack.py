@@ -77,9 +77,10 @@ def _up_text(stack: Stack, started: bool) -> str:
         ("S3", f"{stack.s3_url} (browse: {stack.browse_url})"),
         ("Dask", stack.dask_address),
         ("logs", folder / "logs"),
-        ("next", "mudg target submit SPEC.yaml"),
+        ("next", f"source {folder}/env      # this shell's commands use the stack then"),
+        ("", "mudg index build      # once, or wait for its schedule"),
+        ("", "mudg target submit SPEC.yaml"),
         ("", "mudg doctor      # is all well?"),
-        ("", f"source {folder}/env      # your shell's commands use this stack then"),
         ("", "mudg down"),
     ]
     said = "the stack is up" if started else "the stack was up already"

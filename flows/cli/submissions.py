@@ -25,7 +25,7 @@ from flows.target_runs import (
     state_of,
 )
 from mudg_core.errors import InputError, OrchestrationError
-from mudg_core.settings import Json, Settings
+from mudg_core.settings import Json, Settings, StorageSettings
 from mudg_core.storage import ArtifactStore
 from mudg_core.target.spec import Target
 from mudg_core.target.submissions import Submission, Submissions
@@ -47,7 +47,7 @@ def run_submit(target: Target, spec: Path, minutes: float, as_json: bool, settin
         console.print(f"run: {run_url(run)}", highlight=False, markup=False, soft_wrap=True)
         with console.status("the run goes on …"):
             run = _follow(run, minutes)
-    result = _described(submissions.read(submission.name, submission.id), run)
+    result = _described(submissions.read(submission.name, submission.id), run, settings)
     show(result, _text(result), as_json)
     if minutes and result["state"] != "Completed":
         raise typer.Exit(OrchestrationError.exit_code)
@@ -55,7 +55,7 @@ def run_submit(target: Target, spec: Path, minutes: float, as_json: bool, settin
 
 def run_status(which: str, as_json: bool, settings: Settings) -> None:
     submission = _open(settings).find(which)
-    result = _described(submission, _run_of(submission))
+    result = _described(submission, _run_of(submission), settings)
     show(result, _text(result), as_json)
 
 
@@ -63,7 +63,7 @@ def run_list(limit: int, as_json: bool, settings: Settings) -> None:
     found = _open(settings).newest(limit)
     with prefect_client() as client:
         runs = find_runs(client, found)
-    told = [_described(submission, runs.get(submission.id)) for submission in found]
+    told = [_described(submission, runs.get(submission.id), settings) for submission in found]
     rows = [(one["name"], one["id"][:8], one["state"], one["submitted"], one["url"]) for one in told]
     text = table_of(rows, ("target", "id", "state", "submitted", "run")) if rows else "nothing was submitted"
     show({"submissions": told}, text, as_json)
@@ -86,7 +86,7 @@ def run_cancel(which: str, as_json: bool, settings: Settings) -> None:
         for run in runs.values():
             cancel_run(client, run)
         runs = find_runs(client, [submission])
-    result = _described(submission, runs.get(submission.id))
+    result = _described(submission, runs.get(submission.id), settings)
     show(result, _text(result), as_json)
 
 
@@ -160,7 +160,7 @@ def _look(run: FlowRun, told: set[Any]) -> FlowRun:
     return now
 
 
-def _described(submission: Submission, run: FlowRun | None) -> Json:
+def _described(submission: Submission, run: FlowRun | None, settings: Settings) -> Json:
     said: Json = {"name": submission.name, "id": submission.id, "state": state_of(submission, run)}
     said |= {"submitted": submission.submitted.isoformat(timespec="seconds"), "source": submission.source}
     identity = str(run.id) if run else submission.run
@@ -169,7 +169,17 @@ def _described(submission: Submission, run: FlowRun | None) -> Json:
     if run and is_lost(submission, run) and submission.cancelled is None:
         message.append("watch-inbox announces it again")
     said["message"] = "; ".join(message)
-    return said | (submission.outcome or {})
+    said |= submission.outcome or {}
+    if link := _link(str(said.get("report_file", "")), settings.storage):
+        said["report_link"] = link
+    return said
+
+
+def _link(uri: str, storage: StorageSettings) -> str:
+    """Where a browser finds a file of the store, if the settings say; signed links are in the UI alone."""
+    if not (storage.browse_url and uri.startswith(f"{storage.url}/")):
+        return ""
+    return storage.browse_url.rstrip("/") + uri.removeprefix(storage.url)
 
 
 def _text(result: Json) -> str:
@@ -178,9 +188,11 @@ def _text(result: Json) -> str:
         lines.append(result["message"])
     if accuracy := result.get("accuracy"):
         lines.append("accuracy: " + ", ".join(f"{arm} {mean:.1f} %" for arm, mean in accuracy.items()))
+    lines += [f"warning: {warning}" for warning in result.get("warnings", ())]
+    lines += [f"estimated without labels: {reason}" for reason in result.get("gate", ())]
     named = {
         "run": result["url"],
         "classifier": result.get("classifier"),
-        "report": result.get("report_file"),
+        "report": result.get("report_link") or result.get("report_file"),
     }
     return "\n".join([*lines, *(f"{what}: {where}" for what, where in named.items() if where)])

@@ -59,6 +59,7 @@ class Stack:
             "AWS_ACCESS_KEY_ID": self.keys.access,
             "AWS_SECRET_ACCESS_KEY": self.keys.secret,
             "AWS_SESSION_TOKEN": "",
+            "AWS_ENDPOINT_URL_S3": self.s3_url,  # for `aws s3 cp SPEC.yaml s3://mudg/store/inbox/`
         }
 
     def process(self, name: str) -> Process | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from flows.stack import ports
 from flows.stack.parts import DEPLOY, PARTS
 from flows.stack.processes import end
 from flows.stack.running import POOL, Stack, find_stack
@@ -32,7 +33,18 @@ def end_part(stack: Stack, name: str) -> bool:
         all_at_once=part is not None and not part.ends_its_own,
     )
     stack.forget([name])
+    if name == "s3":
+        remove_sockets(stack)
     return ended
+
+
+def remove_sockets(stack: Stack) -> None:
+    """SeaweedFS has them in /tmp, where the longest path of a folder cannot be too long for one, and leaves
+    them. Those of ports that somebody else has by now are theirs."""
+    if "s3" not in stack.state.ports or not ports.is_free(port := stack.state.ports["s3"]):
+        return
+    for file in (f"seaweedfs-s3-{port}.sock", f"seaweedfs-s3-grpc-{port + ports.GRPC_OFFSET}.sock"):
+        Path("/tmp", file).unlink(missing_ok=True)
 
 
 def take_down(folder: Path) -> Iterator[str]:

@@ -93,7 +93,8 @@ def test_waiting_ends_with_what_was_made(
     prefect: Prefect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefect.state = [Running(), Completed(message="done")]
-    made = {"classifier": "classifier/ab", "accuracy": {"mudg": 71.5}, "report_file": "file:///r.html"}
+    made = {"classifier": "classifier/ab", "accuracy": {"mudg": 71.5}}
+    made |= {"report_file": "file://.mudg/r.html", "gate": ["not better"], "warnings": ["no yeti"]}
 
     def finished(submission: Submission) -> None:
         prefect.announce(submission)
@@ -102,7 +103,10 @@ def test_waiting_ends_with_what_was_made(
     monkeypatch.setattr(cli, "announce", finished)
     text = runner.invoke(app, ["target", "submit", "zoo.yaml", "--wait"])
     assert text.exit_code == 0 and "Completed" in text.stdout and "accuracy: mudg 71.5 %" in text.stdout
-    assert "classifier: classifier/ab" in text.stdout and "report: file:///r.html" in text.stdout
+    assert "classifier: classifier/ab" in text.stdout and f"report: {made['report_file']}" in text.stdout
+    assert "warning: no yeti" in text.stdout and "estimated without labels: not better" in text.stdout
+    monkeypatch.setenv("MUDG_STORAGE__BROWSE_URL", "http://files.example.org/mudg")
+    assert run("status", "zoo")["report_link"] == "http://files.example.org/mudg/r.html"
 
 
 def test_waiting_for_a_run_that_fails_ends_in_failure(prefect: Prefect) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ from flows import worker
 from flows.session import _ending_in_order
 from flows.worker import worker_settings, workers_cluster
 from mudg_core.errors import DataError, SettingsError
+from mudg_core.evaluate.gate import VERDICT
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.spec import parse_target
@@ -126,7 +128,8 @@ def submitted(store: ArtifactStore) -> tuple[Submissions, Submission]:
 def report(store: ArtifactStore) -> ArtifactRef:
     def make(folder: Path) -> Facts:
         (folder / "report.html").write_text("<p>")
-        return Facts({})
+        (folder / VERDICT).write_text(json.dumps({"reasons": ["it is not better", "by far"]}))
+        return Facts({"warnings": {"zoo": [{"message": "there is no yeti"}]}})
 
     return store.build(Recipe(stage="report", algorithm=1), make)
 
@@ -141,7 +144,9 @@ def test_a_run_claims_its_submission_and_leaves_what_it_has_made(
         assert desk.read("zoo", mine.id).run
         asked.append((target, settings.train.iterations))
         page = report(store)
-        return SimpleNamespace(target=target, scores=[], records=[], classifier=page, report=page)
+        return SimpleNamespace(
+            target=target, scores=[], records=[], classifier=page, report=page, verdicts=[page]
+        )
 
     monkeypatch.setattr(flows.build_classifier, "build_classifier", SimpleNamespace(fn=build))
     arguments: dict[str, Any] = {"name": "zoo", "submission": mine.id}
@@ -149,6 +154,7 @@ def test_a_run_claims_its_submission_and_leaves_what_it_has_made(
     assert done.is_completed() and "0 computed" in str(done.message) and asked == [(mine.target, 9)]
     outcome = desk.read("zoo", mine.id).outcome or {}
     assert str(outcome["classifier"]).startswith("report/") and str(outcome["report_file"]).startswith("file")
+    assert (outcome["gate"], outcome["warnings"]) == (["it is not better"], ["there is no yeti"])
     second = deployed.build_classifier(**arguments, return_state=True)
     assert (second.name, second.is_completed()) == ("AlreadyRunning", True) and len(asked) == 1
     assert desk.read("zoo", mine.id).run in str(second.message)

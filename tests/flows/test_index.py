@@ -337,8 +337,9 @@ def test_a_forgotten_image_leaves_the_index_and_does_not_come_back(first: Built,
     told = place.run("forget", "--row", str(gone["row"]))
     assert told["index"] == place.current() != first.index and gone["row"] in told["rows"]
     assert gone["row"] not in hits(place) and hits(place)[:2] == others
-    place.run("index", "promote", first.index, "--force")
+    back = place.run("index", "promote", first.index, "--force")
     assert gone["row"] not in hits(place)  # the version has it, the list does not let it through
+    assert back["note"] == ""
     later = place.run("index", "build", *MORE)
     assert later["removed"] >= 1 and gone["row"] not in hits(place, *MORE)
     assert place.run("forget", "--row", str(gone["row"]))["rows"] == []

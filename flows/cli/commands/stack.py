@@ -64,7 +64,7 @@ def up(
     """
     with exit_codes(as_json):
         wanted = [*(changes or ()), *([f"compute.workers={workers}"] if workers else [])]
-        settings = settings_from(file, wanted)
+        settings = settings_from(file, wanted, hint=False)
 
         from flows.cli.stack import run_up
 
@@ -100,7 +100,8 @@ def doctor(
 ) -> None:
     """Say what is wrong and how to mend it: versions, storage, Prefect, Dask, GPU, disk, the stack.
 
-    Exit code 1 if something is at fault. Changes nothing.
+    Exit code 1 if something is at fault. Changes nothing, but for an object in the store that it puts there
+    to see what the store does, and takes away again.
     """
     with exit_codes(as_json):
         from flows.cli.stack import run_doctor

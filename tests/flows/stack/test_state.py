@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flows.cli.app import app
+from flows.cli.output import settings_from
 from flows.stack.running import Stack, find_stack, use_stack
 from flows.stack.state import Process, State, check_folder, keys_of, locked, read_state, write_state
 from flows.stack.stop import wipe
@@ -92,6 +93,25 @@ def test_a_stack_is_found_while_any_of_it_runs(tmp_path: Path, monkeypatch: pyte
     stack = find_stack()
     assert stack is not None and stack.folder == folder and stack.is_alive("prefect-server")
     assert not stack.is_alive("s3")
+
+
+def test_whoever_does_not_use_the_stack_that_runs_here_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    folder = tmp_path / ".mudg/stack"
+    folder.mkdir(parents=True)
+    settings_from(None, None)
+    assert capsys.readouterr().err == ""
+    write_state(folder, State(id="x", ports=PORTS, workers=1, processes=(this_process(),)))
+    settings_from(None, None)
+    assert f"source {folder}/env" in capsys.readouterr().err
+    settings_from(None, ["storage.url=s3://mine/store"])
+    settings_from(None, None, hint=False)
+    monkeypatch.setenv("PREFECT_API_URL", "http://mine/api")
+    settings_from(None, None)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_server_that_the_user_has_named_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

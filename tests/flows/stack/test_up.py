@@ -178,6 +178,7 @@ def test_down_leaves_no_process_no_port_and_no_run(up: Up) -> None:
     assert not marked(state.id)
     listening = {one.laddr.port for one in psutil.net_connections() if one.status == psutil.CONN_LISTEN}
     assert not listening & set(state.ports.values())
+    assert not list(Path("/tmp").glob(f"seaweedfs-s3-*{state.ports['s3']}.sock"))
     with closing(sqlite3.connect(up.folder / "prefect/prefect.db")) as database:
         query = "SELECT state_type FROM {} WHERE state_type NOT IN ('SCHEDULED', 'COMPLETED')"
         left = [database.execute(query.format(table)).fetchall() for table in ("flow_run", "task_run")]
