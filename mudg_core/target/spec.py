@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from mudg_core.target.text import decode_text, read_text
 from mudg_core.target.yaml_lines import Lines, compose, line_of
 
 MAX_BYTES = 4 << 20
+MOST_TOLD = 10  # mistakes beside the first
 CLASSES_FROM = "classes_from"
 # Fields that stand for a setting, by the paper's letters: n_neighbors, m, k1, N.
 SHORTHANDS = {
@@ -171,18 +173,38 @@ def _target(text: str, where: str, files: bool = True) -> Target:
     try:
         target = Target.model_validate(tree)
     except ValidationError as error:
-        first: Any = error.errors()[0]
-        at = first.get("ctx", {}).get("at")
-        location = tuple(first["loc"]) if at is None else at
-        field = ".".join(str(part) for part in location) or "spec"
-        reason = "no such field" if first["type"] == "extra_forbidden" else first["msg"]
-        raise InputError(
-            what=f"{field}: {reason}",
-            where=f"{where}:{line_of(lines, location)}",
-            fix=f"fields: {', '.join(FIELDS)}",
-        ) from error
+        raise _refusal(error, lines, where) from error
     _try_settings(target, lines, where)
     return target
+
+
+def _refusal(error: ValidationError, lines: Lines, where: str) -> InputError:
+    """All mistakes, each with its line. Unknown fields come first, as a misspelt one is also missing."""
+    found: list[Any] = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    places = [tuple(one["loc"]) if (at := one.get("ctx", {}).get("at")) is None else at for one in found]
+    told = [
+        f"{'.'.join(map(str, at)) or 'spec'}: {_reason(one)}" for one, at in zip(found, places, strict=True)
+    ]
+    numbers = [line_of(lines, at) for at in places]
+    more = [f"line {number}: {said}" for number, said in zip(numbers[1:], told[1:], strict=True)]
+    return InputError(
+        what="\n".join([told[0], *more[:MOST_TOLD]]),
+        where=f"{where}:{numbers[0]}",
+        fix=f"fields: {', '.join(FIELDS)}",
+    )
+
+
+def _reason(mistake: Any) -> str:
+    context, value = mistake.get("ctx", {}), mistake["input"]
+    match mistake["type"]:
+        case "extra_forbidden":
+            like = get_close_matches(str(mistake["loc"][-1]), FIELDS, n=1)
+            return f"no such field; did you mean {like[0]}?" if like else "no such field"
+        case "missing":
+            return "this field is needed"
+        case "too_short":
+            return f"at least {context['min_length']} are needed, and there are {len(value)}"
+    return str(mistake["msg"]).removeprefix("Value error, ")
 
 
 def _try_settings(target: Target, lines: Lines, where: str) -> None:

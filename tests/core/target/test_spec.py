@@ -118,6 +118,16 @@ def test_f57_every_mistake_has_its_line(data: bytes, line: int, words: str) -> N
     assert words in error.what
 
 
+def test_a_misspelt_field_is_named_and_so_are_all_other_mistakes() -> None:
+    error = complaint(b"name: pets\nclases: [cat, dog]\ntemplate: a photo.\nseeds: []\n")
+    assert error.where == "pets.yaml:2"
+    first, *others = error.what.splitlines()
+    assert first == "clases: no such field; did you mean classes?"
+    assert "line 1: classes: this field is needed" in others
+    assert "line 4: seeds: at least 1 are needed, and there are 0" in others
+    assert any(one.startswith("line 3: template: the template needs") for one in others)
+
+
 def test_f57_a_line_of_a_megabyte() -> None:
     error = complaint(b"name: pets\nclasses:\n  - cat\n  - " + b"x" * (1 << 20) + b"\n")
     assert error.where == "pets.yaml:4"
