@@ -140,6 +140,7 @@ def test_search_and_show(first: dict[str, Any], folder: Path) -> None:
     assert '"variant"' in shown.stdout and "embedding-shard/" in shown.stdout
 
 
+@pytest.mark.slow
 def test_f55_same_seed_same_digests_elsewhere_after_sigkill(
     first: dict[str, Any], folder: Path, tmp_path: Path
 ) -> None:

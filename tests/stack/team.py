@@ -129,7 +129,8 @@ class Team:
             tasks = [task for task in self.task_runs(run) if task["name"].startswith(f"{stage} ")]
             assert not any(task["state_type"] in ENDED for task in tasks), f"{stage} has ended already"
             running = [task["state"] for task in tasks if task["state_type"] == "RUNNING"]
-            return any(moment(state["timestamp"]) > since for state in running) or None
+            told = [state for state in running if state]  # of one that has just begun the server may lack it
+            return any(moment(state["timestamp"]) > since for state in told) or None
 
         until(look, f"a running task of {stage}", WAIT)
 
