@@ -57,7 +57,7 @@ test: setup  ## run the tests (with the checks of `make check`)
 	$(BIN)/python -m pytest -m "not slow and not interop" -n 3 --dist loadfile --no-loadscope-reorder; tests=$$?; \
 	wait $$checks; checked=$$?; cat build/check.log; exit $$((tests || checked))
 
-faults: setup  ## kill the demo at many moments and see that it resumes, and other slow tests (about half an hour)
+faults: setup  ## kill the demo at many moments and see that it resumes, and other slow tests (about 45 minutes)
 	$(BIN)/python -m pytest -m slow tests/faults tests/flows
 
 interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)
