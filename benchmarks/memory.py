@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,11 +55,12 @@ def _watch(pid: int, peak: list[int], every: float | None, done: threading.Event
 
 
 def tree(root: int) -> list[int]:
-    """A process and its descendants."""
+    """A process and its descendants. One that ends while it is looked at has none."""
     found = [root]
     for pid in found:
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            found += [int(child) for child in _read(task).split()]
+        with suppress(OSError):
+            for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                found += [int(child) for child in _read(task).split()]
     return found
 
 

@@ -34,6 +34,14 @@ def test_memory_of_a_command_has_that_of_its_children(tmp_path: Path) -> None:
     assert 200e6 < done.peak_bytes < 1e9
 
 
+def test_a_process_that_ends_while_it_is_looked_at_has_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(self: Path, pattern: str) -> None:
+        raise ProcessLookupError(self)
+
+    monkeypatch.setattr(Path, "glob", gone)
+    assert tree(os.getpid()) == [os.getpid()]
+
+
 def test_nobody_looks_unless_asked(tmp_path: Path) -> None:
     done = run_watched([sys.executable, "-c", "raise SystemExit(3)"], tmp_path, every=None)
     assert done.returncode == 3 and done.peak_bytes == 0
