@@ -1,8 +1,12 @@
 """q(p): the nearest images of every text, exactly, one shard of images at a time.
 
 Paired k-means learns from (text, nearest image) pairs. The search is brute force on purpose: the pairs
-decide every centroid, so an approximate answer here would be baked into the index for good. Shards may be
-searched in any order and on any worker: their neighbours merge into the same bits.
+decide every centroid, so an approximate answer here would be baked into the index for good.
+
+A cosine here is the exact one of `exact_products.py`, rounded to float32: it depends on its two vectors alone.
+Images are ordered by it and then by row. So shards may be searched in any order, in any blocks, on any CPU,
+and their neighbours merge into the same bits. Float32 products save most of the work: they nominate the few
+images that can be among the nearest, and only these are compared exactly (`nominate.py`).
 """
 
 from __future__ import annotations
@@ -56,31 +60,20 @@ def nearest(
 ) -> Neighbors:
     """The `keep` nearest images of each text among one shard of images, numbered by `rows`.
 
-    Texts are unit vectors. Images need not be and may be a memory map: a block at a time becomes float32 of
-    unit length. Rows that cannot (NaN, Inf, norm zero) are never returned. Besides the result, memory is a
-    block of images with its scores (`block_bytes`, but at least one tile) and less than as much again.
+    Neither need be unit vectors. Images may be a memory map: a block at a time is read. Rows that have no
+    direction (NaN, Inf, norm zero) are never returned. Besides the result, memory is a block of images with
+    its scores (`block_bytes`, but at least one tile) and less than as much again.
 
-    Products are float32, never TF32 or float16. On "cuda" the same code runs on the card's tensors; our
-    tests exercise it on "cpu" only.
+    Products are float32 or float64, never TF32 or float16. On "cuda" the same code runs on the card's
+    tensors; our tests exercise it on "cpu" only.
     """
-    # torch: here, since a run that finds everything made imports this module for `Neighbors` alone
-    from mudg_core.index.best import Best
-    from mudg_core.index.products import side_by_side
-    from mudg_core.index.scoring import TILE, Scorer, tiles_within
+    from mudg_core.index.nominate import Shard, search  # torch: here, since a run that finds everything made
+    # imports this module for `Neighbors` alone
 
     _check(texts, images, rows, keep)
     order = _by_row(rows)
-    tiles = min(tiles_within(block_bytes, texts.shape[1]), -(-len(images) // TILE))
-    best = Best(len(texts), keep, device)
-    with side_by_side(device) as each:
-        scorer = Scorer(texts.shape[1], tiles, device, each)
-        for place in range(0, len(images), tiles * TILE):
-            progress(place / len(images))
-            block = slice(place, place + tiles * TILE)
-            scorer.load(images[block] if order is None else images[order[block]])
-            for text in range(0, len(texts), TILE):
-                best.absorb(text, scorer.score(texts[text : text + TILE]), place)
-    places, cosines = (found.cpu().numpy() for found in best.result())
+    shard = Shard(images, order)
+    places, cosines = search(texts, shard, keep, device, block_bytes, progress)
     in_order = rows if order is None else rows[order]
     return Neighbors(np.where(places < 0, np.int64(-1), in_order[places]), cosines)
 

@@ -9,21 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
 
 from mudg_core.index.serial import SERIAL
+T = TypeVar("T")
 
-Each = Callable[[Callable[[int], torch.Tensor], Iterable[int]], Iterable[torch.Tensor]]
+
+class Each(Protocol):
+    """A `map` over numbers."""
+
+    def __call__(self, function: Callable[[int], T], numbers: Iterable[int], /) -> Iterable[T]: ...
 
 
-def multiply(texts: torch.Tensor, images: torch.Tensor, out: torch.Tensor) -> None:
-    """The cosines of every text with every image, into `out`."""
-    if out.device.type == "cpu":
-        np.matmul(texts.numpy(), images.numpy().T, out=out.numpy())
-    else:
-        torch.mm(texts, images.t(), out=out)
+def product(texts: torch.Tensor, images: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    """The cosines of every text with every image, into `out` if it is given."""
+    if texts.device.type != "cpu":
+        return torch.mm(texts, images.t(), out=out)
+    into = None if out is None else out.numpy()
+    return torch.from_numpy(np.matmul(texts.numpy(), images.numpy().T, out=into))
 
 
 @contextmanager

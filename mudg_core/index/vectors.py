@@ -1,4 +1,8 @@
-"""Unit vectors, and which vectors can become one."""
+"""Unit vectors, and which vectors can become one.
+
+Every step here is one that IEEE 754 rounds in one way: conversions, products, sums of two, roots, quotients.
+The order of sums is ours. So a vector becomes the same unit vector on every CPU, in any block.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
 
 SHORTEST = np.float32(1e-12)
+NARROW = 64  # dimensions from which on sums go over rows that lie side by side
 VALUES = 32_768  # looked at together: they stay in the cache, and torch starts no threads for so few
 
 
@@ -57,7 +62,21 @@ def _in_range(lengths: Float32) -> Bool:
 
 
 def _lengths(single: Float32) -> Float32:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", single, single)), dtype=np.float32)
+    """The squares are summed in halves: the second half onto the first, and so on. A library's own sum takes
+    the order that suits its kernel."""
+    squares = np.square(single)
+    while squares.shape[1] > NARROW:
+        squares = _folded(squares.T).T
+    squares = squares.T.copy()
+    while len(squares) > 1:
+        squares = _folded(squares)
+    return np.sqrt(squares.sum(axis=0))
+
+
+def _folded(terms: Float32) -> Float32:
+    half = (len(terms) + 1) // 2
+    terms[: len(terms) - half] += terms[half:]
+    return terms[:half]
 
 
 def _single(vectors: NDArray[np.floating]) -> Float32:
