@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from mudg_core.dataset import absent, leaks, twins
-from mudg_core.dataset.absent import HITS, Gather, Presence
+from mudg_core.dataset.absent import HITS, Gather, Presence, mean_vector
 from mudg_core.dataset.warning import TargetWarning, warn_of_few, write_warnings
 from mudg_core.encode.shard import gather_images, gather_texts
 from mudg_core.encode.weights import weights_digest
@@ -31,7 +31,7 @@ from tasks.search import search_parts
 BACKGROUND = 500  # random captions that a class is compared with, at most
 
 
-@stage("leaks", settings=("encode.batch_size",), weights=("encode.model",), gpu=True)
+@stage("leaks", algorithm=2, settings=("encode.batch_size",), weights=("encode.model",), gpu=True)
 def find_leaks(work: Work, *, found: ArtifactRef, evaluation: ArtifactRef, embeddings: Refs) -> Facts:
     """Candidates that are evaluation images too. The labels of these are not read."""
     clip, settings = work.encoder(work.settings.encode.model), work.settings
@@ -48,6 +48,7 @@ def find_leaks(work: Work, *, found: ArtifactRef, evaluation: ArtifactRef, embed
 
 @stage(
     "warnings",
+    algorithm=2,
     settings=(
         "dataset.absent_below",
         "dataset.few_share",
@@ -113,14 +114,14 @@ class _Searched:
     texts: Gather
 
     def presence(self) -> Presence:
-        centre = self.captions.mean(axis=0)
+        centre = mean_vector(self.captions)
         where = (self.images, self.texts, centre)
         known = absent.background_support(self.captions, self.rows, self.caption_hits, HITS, *where)
         return absent.presence(self.labels, self.hits, known, centre, self.texts)
 
     def twins(self) -> list[twins.Twins]:
         means = twins.mean_images(self.hits, self.images)
-        return twins.find_twins(self.labels, self.hits, means, self.pictures.mean(axis=0))
+        return twins.find_twins(self.labels, self.hits, means, mean_vector(self.pictures))
 
 
 def _search(work: Work, labels: Float32, index: ArtifactRef, embeddings: Refs) -> _Searched:

@@ -28,6 +28,7 @@ ADAPTERS = {"tip_adapter": (0.0,), "tip_x": GAMMAS}
 
 @stage(
     "cache-scores",
+    algorithm=2,
     settings=("train.temperature", "evaluate.batch_size"),
     weights=("train.model",),
     gpu=True,

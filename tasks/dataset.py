@@ -118,7 +118,7 @@ def _label_exactly(
     return label_exactly(hits, features, gather, neighbors, device)
 
 
-@stage("picks", algorithm=2, settings=("dataset.select", "dataset.per_class"))
+@stage("picks", algorithm=3, settings=("dataset.select", "dataset.per_class"))
 def select(
     work: Work,
     *,

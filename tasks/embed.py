@@ -14,7 +14,7 @@ from tasks.policy import Work, stage
 
 @stage(
     "embedding-shard",
-    algorithm=2,
+    algorithm=3,
     settings=("encode.batch_size", "corpus.max_image_bytes", "corpus.max_pixels", "corpus.opt_out"),
     weights=("encode.model",),
     gpu=True,

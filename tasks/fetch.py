@@ -35,7 +35,7 @@ FETCH = (
 )
 
 
-@stage("dataset", algorithm=2, settings=FETCH, weights=("encode.model",), gpu=True)
+@stage("dataset", algorithm=3, settings=FETCH, weights=("encode.model",), gpu=True)
 def fetch(
     work: Work, *, picks: ArtifactRef, found: ArtifactRef, queries: ArtifactRef, shards: list[ArtifactRef]
 ) -> Facts:

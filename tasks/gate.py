@@ -21,7 +21,13 @@ from tasks.fetch import FETCH, fill_plan
 from tasks.policy import Work, stage
 
 
-@stage("held-out", settings=("gate.per_class", "gate.images", *FETCH), weights=("encode.model",), gpu=True)
+@stage(
+    "held-out",
+    algorithm=2,
+    settings=("gate.per_class", "gate.images", *FETCH),
+    weights=("encode.model",),
+    gpu=True,
+)
 def hold_out(
     work: Work,
     *,
@@ -47,6 +53,7 @@ def hold_out(
 
 @stage(
     "gate",
+    algorithm=2,
     settings=("gate.alphas", "gate.margin", "train.temperature", "evaluate.batch_size"),
     weights=("train.model",),
     gpu=True,

@@ -16,7 +16,7 @@ from tasks.coarse import open_shards
 from tasks.policy import Work, stage
 
 
-@stage("map")
+@stage("map", algorithm=2)
 def place_images(
     work: Work,
     *,

@@ -71,7 +71,7 @@ def collect_evaluation(
     return Facts({"images": len(there), "domains": counts, **told})
 
 
-@stage("prompts", settings=(*AUGMENT, "evaluate.batch_size"), weights=("train.model",), gpu=True)
+@stage("prompts", algorithm=2, settings=(*AUGMENT, "evaluate.batch_size"), weights=("train.model",), gpu=True)
 def study_prompts(
     work: Work,
     *,

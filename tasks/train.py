@@ -84,7 +84,7 @@ def _log() -> Any:
 EVALUATE = ("evaluate.batch_size", "train.temperature")
 
 
-@stage("zero-shot", settings=EVALUATE, weights=("train.model",), gpu=True)
+@stage("zero-shot", algorithm=2, settings=EVALUATE, weights=("train.model",), gpu=True)
 def score_zero_shot(work: Work, *, queries: ArtifactRef, evaluation: ArtifactRef) -> Facts:
     """All measures of the student before finetuning, which are the same for every seed."""
     from mudg_core.evaluate.classifier import zero_shot
@@ -96,7 +96,7 @@ def score_zero_shot(work: Work, *, queries: ArtifactRef, evaluation: ArtifactRef
 
 @stage(
     "scores",
-    algorithm=2,
+    algorithm=3,
     settings=(*EVALUATE, "evaluate.alpha_points", "evaluate.alpha_images"),
     weights=("train.model",),
     gpu=True,

@@ -4,7 +4,8 @@ called.
 The images that the prompt of an absent class finds are those of its neighbours, and look right to the model;
 but their captions tell of other things. How much of that is usual differs from corpus to corpus, so random
 captions of the same corpus go through the same search, blind to their own image and its copies. A class
-that its captions support less than nearly all of those is not there.
+that its captions support less than nearly all of those is not there. Cosines and their means are exact, so
+that the same classes are absent on every CPU.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mudg_core.dataset.warning import TargetWarning
-from mudg_core.index.vectors import SHORTEST, Bool, Float32, Int64, normalised
+from mudg_core.index.exact_products import exact_cosines_by_row, on_grid
+from mudg_core.index.vectors import Bool, Float32, Int64, normalised
 
 Gather = Callable[[Int64], Float32]  # features of corpus rows
 
@@ -23,6 +25,7 @@ HITS = 64  # of a plain prompt that are looked at
 NEAREST = 8  # captions that count: a class may be rarer than the hits of its query are many
 COPY = 0.95  # cosine of images that are one picture, as for near-duplicates
 BLOCK = 128  # queries whose hits are in memory together
+VECTORS = 16_384  # of which a mean is taken, in memory together
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,9 @@ def support(queries: Float32, hits: Int64, texts: Gather, centre: Float32) -> Fl
     asked = normalised(queries - centre)
     found = np.empty(len(queries), np.float32)
     for part, there, captions in gathered(hits, texts):
-        captions -= centre
-        lengths = np.maximum(np.linalg.norm(captions, axis=2), SHORTEST)
-        cosines = np.einsum("qkd,qd->qk", captions, asked[part]) / lengths
-        best = -np.sort(-np.where(there, cosines, 0), axis=1)[:, :NEAREST]
+        unit = normalised((captions - centre).reshape(-1, captions.shape[2])).reshape(captions.shape)
+        cosines = np.where(there, exact_cosines_by_row(unit, asked[part, None]), 0)
+        best = -np.sort(-on_grid(cosines), axis=1)[:, :NEAREST]
         found[part] = best.sum(axis=1) / NEAREST
     return found
 
@@ -79,12 +81,19 @@ def without_copies(rows: Int64, hits: Int64, keep: int, images: Gather) -> Int64
     """The first `keep` hits of each query that are no copy of the image that the query belongs to."""
     kept = np.full((len(hits), keep), -1, np.int64)
     for part, there, pictures in gathered(hits, images):
-        alike = np.einsum("qkd,qd->qk", pictures, normalised(images(rows[part]))) >= COPY
+        alike = exact_cosines_by_row(pictures, normalised(images(rows[part]))[:, None]) >= COPY
         good = there & ~alike & (hits[part] != rows[part, None])
         order = np.argsort(~good, axis=1, kind="stable")[:, :keep]
         first = np.where(np.take_along_axis(good, order, 1), np.take_along_axis(hits[part], order, 1), -1)
         kept[part, : first.shape[1]] = first
     return kept
+
+
+def mean_vector(vectors: Float32) -> Float32:
+    """Sums on the grid are exact, so it does not matter how many vectors are added at a time."""
+    parts = range(0, len(vectors), VECTORS)
+    total = sum(on_grid(vectors[first : first + VECTORS]).sum(axis=0) for first in parts)
+    return np.asarray(total / len(vectors), np.float32)
 
 
 def warn_of_absent(names: Sequence[str], found: Presence, below: float) -> list[TargetWarning]:

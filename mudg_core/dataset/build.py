@@ -19,6 +19,7 @@ from mudg_core.corpus.decode import Refused, decode
 from mudg_core.corpus.images import Ask
 from mudg_core.dataset.turns import Bool, Int64, Turns, by_group, by_label
 from mudg_core.errors import DataError
+from mudg_core.index.exact_products import exact_cosines_by_row
 from mudg_core.settings import DatasetSettings
 
 Float32 = NDArray[np.float32]
@@ -196,8 +197,10 @@ class _Tried:
                 self.verdict[line], self.detail[line] = UNREADABLE, refused.reason
         if not decoded:
             return
-        for line, feature in zip(decoded, self.embed(list(decoded.values())), strict=True):
-            cosine = self.cosine[line] = float(feature @ self.references[line])
+        fresh = self.embed(list(decoded.values()))
+        cosines = exact_cosines_by_row(fresh, self.references[list(decoded)])
+        for line, cosine in zip(decoded, cosines.tolist(), strict=True):
+            self.cosine[line] = cosine
             self.verdict[line] = CHOSEN if cosine >= self.settings.min_cosine else UNLIKE
             if self.verdict[line] == CHOSEN:
                 self.images[int(self.rows[line])] = images[int(self.rows[line])]

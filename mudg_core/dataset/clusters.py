@@ -2,7 +2,8 @@
 
 So what counts is the work for one: products of whole matrices, and in each iteration only for the centroids
 that have changed, which soon are few. Copies of an image are one point of more weight, so that they share a
-cluster whatever a product rounds to.
+cluster. Points and centroids lie on the grid of `index.exact_products`: sums and products are exact, and so
+clusters are the same with any BLAS kernel.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mudg_core.index.exact_products import on_grid
 from mudg_core.index.vectors import normalised
 
 Bool = NDArray[np.bool_]
@@ -29,7 +31,7 @@ def clusters(features: Float32, count: int, random: np.random.Generator) -> Int6
     if len(points) <= count:
         return point
     weights = np.bincount(point).astype(np.float64)
-    return _by_first(_kmeans(normalised(points), weights, count, random)[point])
+    return _by_first(_kmeans(on_grid(normalised(points)), weights, count, random)[point])
 
 
 def _distinct(features: Float32) -> tuple[Float32, Int64]:
@@ -47,10 +49,10 @@ def _by_first(numbers: Int64) -> Int64:
     return np.asarray(place[inverse], dtype=np.int64)
 
 
-def _kmeans(points: Float32, weights: Float64, count: int, random: np.random.Generator) -> Int64:
+def _kmeans(points: Float64, weights: Float64, count: int, random: np.random.Generator) -> Int64:
     """Lloyd's iterations from a k-means++ start, until nothing moves."""
     centroids = points[_start(points, weights, count, random)]
-    scores = np.empty((len(points), count), dtype=np.float32)
+    scores = np.empty((len(points), count))
     own, stale = np.full(len(points), -1), np.ones(count, dtype=np.bool_)
     for _ in range(ITERATIONS):
         scores[:, stale] = _scores(points, centroids[stale])
@@ -65,10 +67,10 @@ def _kmeans(points: Float32, weights: Float64, count: int, random: np.random.Gen
     return own
 
 
-def _start(points: Float32, weights: Float64, count: int, random: np.random.Generator) -> Int64:
+def _start(points: Float64, weights: Float64, count: int, random: np.random.Generator) -> Int64:
     """k-means++: each further point with a chance that grows with its squared distance from those before.
 
-    Where products cannot tell what is left from what was chosen, a point may come twice; `_none_empty` gives
+    Where the grid cannot tell what is left from what was chosen, a point may come twice; `_none_empty` gives
     the second of it another place.
     """
     draws, chosen = random.random(count), np.empty(count, dtype=np.int64)
@@ -77,19 +79,19 @@ def _start(points: Float32, weights: Float64, count: int, random: np.random.Gene
         chances = np.cumsum(weights * distance)
         place = np.searchsorted(chances, draw * chances[-1], side="right")
         chosen[turn] = min(int(place), len(points) - 1)
-        away = 2 - 2 * (points @ points[chosen[turn]]).astype(np.float64)
+        away = 2 - 2 * (points @ points[chosen[turn]])
         distance = np.minimum(distance, np.maximum(away, 0))
         distance[chosen[turn]] = 0
     return chosen
 
 
-def _scores(points: Float32, centroids: Float32) -> Float32:
+def _scores(points: Float64, centroids: Float64) -> Float64:
     """The higher, the nearer."""
     halves = np.einsum("ij,ij->i", centroids, centroids) / 2
-    return np.asarray(points @ centroids.T - halves, dtype=np.float32)
+    return np.asarray(points @ centroids.T - halves, dtype=np.float64)
 
 
-def _none_empty(scores: Float32) -> Int64:
+def _none_empty(scores: Float64) -> Int64:
     """The nearest centroid of each point; one without points gets the point that lies worst where it is."""
     nearest = np.asarray(scores.argmax(axis=1), dtype=np.int64)
     counts = np.bincount(nearest, minlength=scores.shape[1])
@@ -101,12 +103,12 @@ def _none_empty(scores: Float32) -> Int64:
     return nearest
 
 
-def _means(points: Float32, weights: Float64, own: Int64, wanted: Bool) -> Float32:
-    """Centroids of the wanted clusters."""
+def _means(points: Float64, weights: Float64, own: Int64, wanted: Bool) -> Float64:
+    """Centroids of the wanted clusters, on the grid again."""
     members = np.flatnonzero(wanted[own])
     members = members[np.argsort(own[members], kind="stable")]
     counts = np.bincount(own, minlength=len(wanted))[wanted]
     starts = np.cumsum(counts) - counts
-    heavy = weights[members].astype(np.float32)[:, None]
+    heavy = weights[members][:, None]
     sums = np.add.reduceat(points[members] * heavy, starts, axis=0)
-    return np.asarray(sums / np.add.reduceat(heavy, starts), dtype=np.float32)
+    return on_grid(sums / np.add.reduceat(heavy, starts))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mudg_core.corpus.decode import Refused, decode
 from mudg_core.corpus.shards import ShardSample
 from mudg_core.dataset.warning import TargetWarning
+from mudg_core.index.exact_products import Float64, exact_cosines, exact_cosines_by_row
 from mudg_core.index.vectors import Bool, Float16, Float32, Int64, normalised
 
 if TYPE_CHECKING:
@@ -127,7 +128,10 @@ def _leaks(block: Pictures, evaluation: Pictures, files: dict[str, int]) -> Iter
 
 
 def _alike(mine: Pictures, theirs: Pictures) -> Iterator[tuple[int, int, float, int | None]]:
-    """Pairs that could be one picture, by hash and embedding, or by embedding where a hash is missing."""
+    """Pairs that could be one picture, by hash and embedding, or by embedding where a hash is missing.
+
+    Cosines are exact, so that a pair on the edge is on the same side of it with any BLAS kernel.
+    """
     from mudg_core.encode.duplicates import MAX_BITS, MIN_COSINE
 
     # unsigned, as the bits of a negative number are counted without its sign
@@ -139,19 +143,15 @@ def _alike(mine: Pictures, theirs: Pictures) -> Iterator[tuple[int, int, float, 
         one, other = int(left[place]), int(right[place])
         yield one, other, float(cosines[place]), int(bits[one, other])
     blind = np.flatnonzero(~mine.hashed)
-    every = _single(mine.features, blind) @ np.asarray(theirs.features, np.float32).T
+    every = exact_cosines(mine.features[blind], theirs.features)
     for one, other in np.argwhere((every >= UNHASHED) & theirs.hashed).tolist():
         yield int(blind[one]), other, float(every[one, other]), None
 
 
-def _cosines(mine: AnyFloat, theirs: AnyFloat, left: Int64, right: Int64) -> Float32:
+def _cosines(mine: AnyFloat, theirs: AnyFloat, left: Int64, right: Int64) -> Float64:
     parts = [slice(first, first + PAIRS) for first in range(0, len(left), PAIRS)]
-    each = [np.einsum("pd,pd->p", _single(mine, left[part]), _single(theirs, right[part])) for part in parts]
-    return np.concatenate([np.zeros(0, np.float32), *each])
-
-
-def _single(features: AnyFloat, lines: Int64) -> Float32:
-    return np.asarray(features[lines], np.float32)
+    each = [exact_cosines_by_row(mine[left[part]], theirs[right[part]]) for part in parts]
+    return np.concatenate([np.zeros(0), *each])
 
 
 def without_rows(hits: pa.Table, rows: Int64 | Sequence[int]) -> pa.Table:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mudg_core.index.exact_products import exact_cosines_by_row
 from mudg_core.index.vectors import normalised
 
 Bool = NDArray[np.bool_]
@@ -71,10 +72,10 @@ def nearest_to_prompts(
     rows: Int64, labels: Int64, features_of: FeaturesOf, prompts: Float32, per_class: int
 ) -> Bool:
     """Which images are among the `per_class` of their label that are nearest to its plain prompt."""
-    cosines = np.empty(len(rows), dtype=np.float32)
+    cosines = np.empty(len(rows))
     for first in range(0, len(rows), CHUNK):
         part = slice(first, first + CHUNK)
-        cosines[part] = np.einsum("ij,ij->i", normalised(features_of(rows[part])), prompts[labels[part]])
+        cosines[part] = exact_cosines_by_row(normalised(features_of(rows[part])), prompts[labels[part]])
     near = np.zeros(len(labels), dtype=np.bool_)
     order = np.lexsort((rows, -cosines, labels))
     near[order] = _places(labels[order]) < per_class
@@ -107,7 +108,8 @@ def _places(keys: Int64) -> Int64:
 
 
 def project(features: Float32, seed: int) -> Float32:
-    """Two coordinates in 0..1 for each image, by t-SNE from a PCA start; in one thread: always the same."""
+    """Two coordinates in 0..1 for each image, by t-SNE from a PCA start; in one thread: always the same on
+    one CPU. On another, t-SNE may make much of a last bit; nothing but the report's picture hangs on it."""
     count, dim = features.shape
     unit = normalised(features)
     if count < 3 or np.ptp(unit, axis=0).max() < 1e-6:  # nothing to tell images apart by

@@ -1,7 +1,8 @@
 """The images of one label in the order in which a method would take them.
 
 These are the baselines that the paper compares clustering with. An order depends on the images alone and on a
-seed, never on the label's number; where two images are equal, the lower row comes first.
+seed, never on the label's number; where two images are equal, the lower row comes first. Cosines are exact
+(see `index.exact_products`) and exponentials the same on every CPU, so an order is the same everywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mudg_core.index.exact_powers import same_exp, same_log, sums_in_order
+from mudg_core.index.exact_products import exact_cosines, on_grid
 from mudg_core.index.vectors import normalised
 
 Float32 = NDArray[np.float32]
@@ -61,36 +64,38 @@ def nearest(images: Images, rule: Rule) -> Int64:
 
 def margin(images: Images, rule: Rule) -> Int64:
     """Least difference between the two likeliest labels first."""
-    return _most_uncertain(images, rule, lambda p: p[:, 1:].sum(axis=1) + p[:, 1:2].sum(axis=1))
+    return _most_uncertain(images, rule, lambda p: sums_in_order(p[:, :-1]) + sums_in_order(p[:, -2:-1]))
 
 
 def least_confident(images: Images, rule: Rule) -> Int64:
     """Lowest probability of the likeliest label first."""
-    return _most_uncertain(images, rule, lambda p: p[:, 1:].sum(axis=1))
+    return _most_uncertain(images, rule, lambda p: sums_in_order(p[:, :-1]))
 
 
 def entropy(images: Images, rule: Rule) -> Int64:
-    return _most_uncertain(images, rule, lambda p: -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1))
+    return _most_uncertain(images, rule, lambda p: -sums_in_order(p * same_log(p)))
 
 
 def herding(images: Images, rule: Rule) -> Int64:
-    """Each next image brings the mean of those taken nearest to the mean of all (Welling, 2009)."""
-    points = normalised(images.features)
-    mean = points.mean(axis=0, dtype=np.float64)
-    order, left = np.empty(len(points), dtype=np.int64), np.zeros(len(points), dtype=np.float32)
-    wish = mean.copy()
+    """Each next image brings the mean of those taken nearest to the mean of all (Welling, 2009).
+
+    Products with both are exact; with their difference, which grows, they would not be.
+    """
+    points = on_grid(normalised(images.features))
+    to_mean = points @ on_grid(points.sum(axis=0) / len(points))
+    order, wish = np.empty(len(points), dtype=np.int64), to_mean.copy()
     for turn in range(len(points)):
-        order[turn] = taken = int(np.argmax(points @ wish.astype(np.float32) + left))
-        left[taken] = -np.inf
-        wish += mean - points[taken]
+        order[turn] = taken = int(np.argmax(wish))
+        wish += to_mean - points @ points[taken]
+        wish[taken] = -np.inf
     return order
 
 
 def k_centre(images: Images, rule: Rule) -> Int64:
     """Each next image is the farthest from those taken; the first is random (Sener and Savarese, 2018)."""
-    points = normalised(images.features)
+    points = on_grid(normalised(images.features))
     order = np.empty(len(points), dtype=np.int64)
-    closest = np.full(len(points), -np.inf, dtype=np.float32)
+    closest = np.full(len(points), -np.inf)
     taken = int(images.random(rule).integers(len(points)))
     for turn in range(len(points)):
         order[turn] = taken
@@ -101,23 +106,21 @@ def k_centre(images: Images, rule: Rule) -> Int64:
 
 
 def _most_uncertain(images: Images, rule: Rule, uncertainty: Callable[[Float64], Float64]) -> Int64:
-    """Scores are rounded, so that what a product's last bit says (which may depend on the order of the
-    labels) does not decide."""
     parts = [
         uncertainty(_probabilities(images.features[first : first + IMAGES_AT_ONCE], rule))
         for first in range(0, len(images.rows), IMAGES_AT_ONCE)
     ]
-    return np.argsort(-np.concatenate(parts).astype(np.float32), kind="stable")
+    return np.argsort(-np.concatenate(parts), kind="stable")
 
 
 def _probabilities(features: Float32, rule: Rule) -> Float64:
-    """Of all labels for each image, highest first: sorted before they are summed, for the same reason."""
+    """Of all labels for each image, lowest first: sorted before they are summed, so that the order in which
+    labels are listed does not matter."""
     if rule.prompts is None:
         raise ValueError(f"{rule.method} needs the prompts of all labels")
-    images, prompts = (normalised(part).astype(np.float64) for part in (features, rule.prompts))
-    logits = np.sort(rule.scale * images @ prompts.T, axis=1)[:, ::-1]
-    likely = np.exp(logits - logits[:, :1])
-    return np.asarray(likely / likely.sum(axis=1, keepdims=True), dtype=np.float64)
+    cosines = np.sort(exact_cosines(normalised(features), normalised(rule.prompts)), axis=1)
+    likely = same_exp(rule.scale * (cosines - cosines[:, -1:]))
+    return np.asarray(likely / sums_in_order(likely)[:, None], dtype=np.float64)
 
 
 Order = Callable[[Images, Rule], Int64]

@@ -2,7 +2,8 @@
 
 Plain prompts and not augmented ones: descriptors make unlike things meet ("which has wheels"). Images in
 common show synonyms in a small corpus. In a large one two synonyms may find different images of the same
-thing, so it also counts how near the images of one are to the prompt of the other.
+thing, so it also counts how near the images of one are to the prompt of the other. All products are exact,
+so that pairs on the edge are twins on every CPU or on none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from mudg_core.dataset.absent import Gather, gathered
 from mudg_core.dataset.warning import TargetWarning
+from mudg_core.index.exact_products import Float64, exact_cosines, exact_cosines_by_row, on_grid
 from mudg_core.index.vectors import Float32, Int64
 
 SHARED = 0.4  # of the hits of plain prompts
@@ -49,7 +51,7 @@ def find_twins(labels: Float32, hits: Int64, means: Float32, mean_image: Float32
         alike = (shared >= SHARED) | (likeness >= LIKENESS)
         alike &= np.arange(len(labels)) > np.arange(len(labels))[part, None]
         for one, other in np.argwhere(alike).tolist():
-            cosine = float(labels[first + one] @ labels[other])
+            cosine = float(exact_cosines_by_row(labels[first + one], labels[other]))
             numbers = (cosine, float(shared[one, other]), float(likeness[one, other]))
             found.append(Twins(first + one, other, *(round(number, 4) for number in numbers)))
     return sorted(found, key=lambda pair: (-pair.shared, -pair.likeness, pair.one, pair.other))
@@ -60,7 +62,7 @@ def mean_images(hits: Int64, images: Gather) -> Float32:
     found = []
     for _, there, pictures in gathered(hits, images):
         with np.errstate(invalid="ignore"):
-            found.append(pictures.sum(axis=1) / there.sum(axis=1, keepdims=True))
+            found.append(on_grid(pictures).sum(axis=1) / there.sum(axis=1, keepdims=True))
     return np.concatenate(found).astype(np.float32)
 
 
@@ -79,13 +81,14 @@ def _shared(hits: Int64) -> Iterator[tuple[int, Float32]]:
         yield first, both / np.minimum(counts[part, None], counts)
 
 
-def _likeness(labels: Float32, means: Float32, mean_image: Float32, part: slice) -> Float32:
+def _likeness(labels: Float32, means: Float32, mean_image: Float32, part: slice) -> Float64:
     """The lower of the two directions: a prompt that is near to everything makes no twins."""
-    usual = labels @ mean_image
-    own = np.einsum("ld,ld->l", labels, means) - usual
+    usual = exact_cosines_by_row(labels, mean_image)
+    own = exact_cosines_by_row(labels, means) - usual
     own = np.where(own > 0, own, np.inf)
-    theirs = (labels @ means[part].T - usual[:, None]) / own[:, None]  # every prompt, on images of the part
-    mine = (labels[part] @ means.T - usual[part, None]) / own[part, None]
+    # every prompt on images of the part, and prompts of the part on every image
+    theirs = (exact_cosines(labels, means[part]) - usual[:, None]) / own[:, None]
+    mine = (exact_cosines(labels[part], means) - usual[part, None]) / own[part, None]
     return np.nan_to_num(np.minimum(theirs.T, mine), nan=0.0)
 
 

@@ -2,6 +2,9 @@
 
 A hash alone takes all blank pictures for one; an embedding alone takes two shots of one thing for one.
 Copies are told as the first of them, so that keeping one of each is a comparison of two columns.
+
+Both are the same on every CPU: hashes are made of whole numbers, which no product rounds, and products of
+half precision are exact in double.
 """
 
 from __future__ import annotations
@@ -19,28 +22,43 @@ SIDE, KEPT = 32, 8  # pixels that are looked at, and waves kept, in each directi
 MAX_BITS = 7  # of 64 that copies may differ in: with eight tables of eight bits, all such pairs share one
 MIN_COSINE = 0.95
 BLOCK = 1024
+FINE = 4096  # the height of a wave: with it, sums stay below 2^53, and none of its values is near a half
 
 
 def _waves() -> torch.Tensor:
-    """The first waves of a discrete cosine transform, one a line."""
+    """The first waves of a discrete cosine transform, one a line, in whole numbers."""
     place = (torch.arange(SIDE, dtype=torch.float64) + 0.5) * torch.pi / SIDE
-    return torch.cos(torch.arange(KEPT, dtype=torch.float64)[:, None] * place[None]).float()
+    return torch.round(FINE * torch.cos(torch.arange(KEPT, dtype=torch.float64)[:, None] * place[None]))
 
 
 WAVES = _waves()
-LUMA = torch.tensor([0.299, 0.587, 0.114])
+LUMA = torch.tensor([299.0, 587.0, 114.0], dtype=torch.float64)
 
 
 def perceptual_hashes(pixels: NDArray[np.uint8]) -> Int64:
     """64 bits for each image (n, h, w, 3): which of its slowest waves are above their median."""
     if not len(pixels):
         return np.zeros(0, np.int64)
-    grey = (torch.from_numpy(pixels).float() @ LUMA)[:, None]
-    small = torch.nn.functional.adaptive_avg_pool2d(grey, SIDE)[:, 0]
-    waves = (WAVES @ small @ WAVES.T).reshape(len(pixels), KEPT * KEPT)
+    waves = (WAVES @ _small(pixels) @ WAVES.T).reshape(len(pixels), KEPT * KEPT)
     bits = waves > waves[:, 1:].median(dim=1, keepdim=True).values  # the first is the brightness
     found: Int64 = np.packbits(bits.numpy(), axis=1).view(">i8")[:, 0].astype(np.int64)
     return found
+
+
+def _small(pixels: NDArray[np.uint8]) -> torch.Tensor:
+    """Images (n, SIDE, SIDE) in thousandths of a grey, rounded: the mean of each window. Sums of bytes are
+    exact in single precision up to windows of 256 x 256."""
+    count, height, width, _ = pixels.shape
+    down, across = _windows(height), _windows(width)
+    rows = (down @ torch.from_numpy(pixels).float().reshape(count, height, -1)).reshape(count, SIDE, width, 3)
+    sums = torch.einsum("jw,niwc->nijc", across, rows).double() @ LUMA
+    return torch.round(sums / (down.sum(dim=1)[:, None] * across.sum(dim=1)))
+
+
+def _windows(size: int) -> torch.Tensor:
+    """Which pixels are in which window, as ones and zeros: equal parts, with every pixel they touch."""
+    pixel, window = torch.arange(size), torch.arange(SIDE)[:, None]
+    return (((pixel + 1) * SIDE > window * size) & (pixel * SIDE < (window + 1) * size)).float()
 
 
 def first_copies(hashes: Int64, features: Any) -> Int64:
@@ -82,6 +100,12 @@ def _alike(features: Any, leader: Int64) -> NDArray[np.bool_]:
     others = np.flatnonzero(~same)
     for start in range(0, len(others), BLOCK):
         here = others[start : start + BLOCK]
-        mine, theirs = (np.asarray(features[rows], np.float32) for rows in (here, leader[here]))
-        same[here] = (mine * theirs).sum(axis=1) >= MIN_COSINE
+        same[here] = half_cosines(features[here], features[leader[here]]) >= MIN_COSINE
     return same
+
+
+def half_cosines(left: Any, right: Any) -> NDArray[np.float64]:
+    """Of vectors in half precision, as features are stored: products of these are multiples of 2^-48, so sums
+    are exact in double, whatever adds them up."""
+    halves = (np.asarray(part, np.float16).astype(np.float64) for part in (left, right))
+    return np.asarray(np.einsum("ij,ij->i", *halves), dtype=np.float64)

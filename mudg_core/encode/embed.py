@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mudg_core.corpus.decode import DEFAULT_LIMITS, Limits, Refused, decode
 from mudg_core.corpus.shards import ShardSample
-from mudg_core.encode.duplicates import perceptual_hashes
+from mudg_core.encode.duplicates import half_cosines, perceptual_hashes
 from mudg_core.encode.shard import Float32, Int64
 from mudg_core.encode.writer import SCHEMA, Refusal, ShardWriter, Written
 
@@ -150,7 +150,7 @@ def _write(batches: Sequence[Embedded], writer: ShardWriter) -> None:
     images, texts, hashes = (np.concatenate(arrays) for arrays in list(zip(*batches, strict=True))[:3])
     lines = [line for batch in batches for line in batch.lines]
     columns: dict[str, Any] = {name: [line.get(name) for line in lines] for name in SCHEMA.names}
-    columns |= {"cosine": (images * texts).sum(axis=1), "phash": hashes}
+    columns |= {"cosine": half_cosines(images, texts), "phash": hashes}
     writer.add(images, texts, pa.table(columns, schema=SCHEMA))
 
 

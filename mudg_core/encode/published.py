@@ -17,6 +17,7 @@ from mudg_core.corpus.sources import embeddings
 from mudg_core.corpus.sources.embeddings import Partition
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.corpus.sources.shard import SourceShard
+from mudg_core.encode.duplicates import half_cosines
 from mudg_core.encode.shard import Float32, Int64
 from mudg_core.encode.writer import SCHEMA, Refusal, ShardWriter, Written
 from mudg_core.errors import DataError
@@ -61,7 +62,7 @@ def _copy(partition: Partition, clip: Clip, first: int, file: str, writer: Shard
         good, images, texts = _unit(images, texts)
         writer.refuse(_refusals(rows, lines, good, file))
         found = _metadata(lines, rows, file)
-        cosine = pa.array((images * texts).sum(axis=1), pa.float32())
+        cosine = pa.array(half_cosines(images, texts), pa.float32())
         table = found.filter(pa.array(good)).set_column(
             SCHEMA.names.index("cosine"), SCHEMA.field("cosine"), cosine
         )

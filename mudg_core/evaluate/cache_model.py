@@ -11,6 +11,9 @@ Tip-X (SuS-X, Udandarao et al., 2023) adds what images are that the classifier i
 
 where psi brings the divergences to the range of the affinities above. Both ranges are taken from the cache
 itself, each image against the others, so that a test image's logits never depend on other test images.
+
+Products are exact and powers are the same on every CPU, so the weights that are chosen and the classes that
+are told hang on features alone.
 """
 
 from __future__ import annotations
@@ -22,12 +25,17 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from mudg_core.index.exact_powers import same_exp, same_log, sums_in_order
+from mudg_core.index.exact_products import exact_cosines, on_grid
+
 Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
-ELEMENTS = 1 << 24  # of an affinity matrix in memory at a time
+ELEMENTS = 1 << 22  # of an affinity matrix in memory at a time
 RANGED = 1000  # images of the cache that the ranges are taken from, at most
 TINY = 1e-12
+COARSE = 2.0**10  # a log of a probability is above minus this: on a grid coarser by it, products stay exact
 ALPHAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 BETAS = (1.0, 3.0, 5.5, 10.0, 30.0)
 GAMMAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -61,59 +69,64 @@ class Cache:
         order = np.argsort(labels, kind="stable")
         return cls(images[order], labels[order], texts, temperature)
 
-    def logits(self, images: Float32, weights: Weights) -> Float32:
+    def logits(self, images: Float32, weights: Weights) -> Float64:
         """One line for each image."""
         parts = [self._plain(block) + self._by_weights(block, weights) for block in self._blocks(images)]
-        return np.concatenate([np.zeros((0, len(self.texts)), np.float32), *parts])
+        return np.concatenate([np.zeros((0, len(self.texts))), *parts])
 
     def predict(self, images: Float32, weights: Weights) -> Int64:
         """The class of each image; logits of a block are in memory at a time."""
         parts = [self.logits(block, weights).argmax(axis=1) for block in self._blocks(images)]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
-    def affinity(self, images: Float32, beta: float) -> Float32:
+    def affinity(self, images: Float32, beta: float) -> Float64:
         """What Tip-Adapter adds for each class, before alpha; of a few images."""
-        return self._by_label(np.exp(-beta * (1 - images @ self.images.T)))
+        return self._by_label(self._affinities(images, beta))
 
-    def likeness(self, images: Float32, beta: float) -> Float32:
+    def likeness(self, images: Float32, beta: float) -> Float64:
         """What Tip-X adds, before gamma."""
         near, far, low, high = self._ranges(beta)
         share = (self._divergence(images) - near) / max(far - near, TINY)
-        return self._by_label((high - share * (high - low)).astype(np.float32))
+        return self._by_label(high - share * (high - low))
 
-    def _by_weights(self, images: Float32, weights: Weights) -> Float32:
-        added = np.zeros((len(images), len(self.texts)), np.float32)
+    def _affinities(self, images: Float32, beta: float) -> Float64:
+        return same_exp(-beta * (1 - exact_cosines(images, self.images)))
+
+    def _by_weights(self, images: Float32, weights: Weights) -> Float64:
+        added = np.zeros((len(images), len(self.texts)))
         if weights.alpha:
-            added += np.float32(weights.alpha) * self.affinity(images, weights.beta)
+            added += weights.alpha * self.affinity(images, weights.beta)
         if weights.gamma:
-            added += np.float32(weights.gamma) * self.likeness(images, weights.beta)
+            added += weights.gamma * self.likeness(images, weights.beta)
         return added
 
-    def _plain(self, images: Float32) -> Float32:
-        return np.asarray(self.temperature * (images @ self.texts.T), np.float32)
+    def _plain(self, images: Float32) -> Float64:
+        return np.asarray(self.temperature * exact_cosines(images, self.texts))
 
     def _blocks(self, images: Float32) -> Iterator[Float32]:
         size = max(1, ELEMENTS // max(1, len(self.images)))
         return (images[first : first + size] for first in range(0, len(images), size))
 
-    def _by_label(self, each: Float32) -> Float32:
-        """Sums over the images of each label, which lie side by side: one-hot labels without the zeros."""
-        found = np.zeros((len(each), len(self.texts)), np.float32)
+    def _by_label(self, each: Float64) -> Float64:
+        """Sums over the images of each label, which lie side by side: one-hot labels without the zeros. On
+        the grid, so that they are exact in any order."""
+        found = np.zeros((len(each), len(self.texts)))
         labels, starts = np.unique(self.labels, return_index=True)
         if len(labels):
-            found[:, labels] = np.add.reduceat(each, starts, axis=1)
+            found[:, labels] = np.add.reduceat(on_grid(each), starts, axis=1)
         return found
 
-    def _divergence(self, images: Float32) -> Float32:
+    def _divergence(self, images: Float32) -> Float64:
         """KL(s(image) || s(cached)) of every image and every cached one."""
         mine, theirs = self._log_signatures(images), self._log_signatures(self.images)
-        mass = np.exp(mine)
-        return np.asarray((mass * mine).sum(axis=1, keepdims=True) - mass @ theirs.T, np.float32)
+        mass = on_grid(same_exp(mine))
+        own = sums_in_order(mass * mine)[:, None]
+        return np.asarray(own - COARSE * (mass @ on_grid(theirs / COARSE).T))
 
-    def _log_signatures(self, images: Float32) -> Float32:
+    def _log_signatures(self, images: Float32) -> Float64:
         logits = self._plain(images)
         logits -= logits.max(axis=1, keepdims=True)
-        return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), np.float32)
+        return np.asarray(logits - same_log(sums_in_order(same_exp(logits)))[:, None])
 
     def _ranges(self, beta: float) -> tuple[float, float, float, float]:
         """Least and greatest divergence, and least and greatest affinity, among different cached images."""
@@ -121,7 +134,7 @@ class Cache:
         pairs = ~(some[:, None] == some[None])
         few = Cache(self.images[some], self.labels[some], self.texts, self.temperature)
         divergence = few._divergence(few.images)[pairs]
-        affinity = np.exp(-beta * (1 - few.images @ few.images.T))[pairs]
+        affinity = few._affinities(few.images, beta)[pairs]
         if not len(affinity):
             return 0.0, 1.0, 0.0, 1.0
         edges = (float(divergence.min()), float(divergence.max()))
@@ -145,7 +158,7 @@ def choose(
     for beta in betas:
         near, like = cache.affinity(images, beta), cache.likeness(images, beta)
         for alpha, gamma in product(alphas, gammas):
-            said = (plain + np.float32(alpha) * near + np.float32(gamma) * like).argmax(axis=1)
+            said = (plain + alpha * near + gamma * like).argmax(axis=1)
             right = int((said == labels).sum())
             if right > most:
                 best, most = Weights(alpha, beta, gamma), right

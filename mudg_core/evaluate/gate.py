@@ -124,7 +124,8 @@ def _certain(gains: Int64) -> float:
 
 def _kappa(one: Int64, other: Int64, classes: int) -> float:
     """Cohen's: 1 if two always say the same, 0 if no more often than by chance."""
-    chance = float(np.dot(*(np.bincount(said, minlength=classes) / len(said) for said in (one, other))))
+    counts = (np.bincount(said, minlength=classes) for said in (one, other))
+    chance = int(np.multiply(*counts).sum()) / len(one) ** 2
     if chance >= 1:
         return 0.0
     return round((float((one == other).mean()) - chance) / (1 - chance), 4)

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from mudg_core.encode.models import Clip, Pixels
+from mudg_core.index.exact_products import exact_cosines
 from mudg_core.train.interpolate import between, initial_student, open_student
 from mudg_core.train.student import Student
 
@@ -26,13 +27,13 @@ def logits_between(
     batch_size: int,
 ) -> dict[float, Float32]:
     """Logits (images, classes) by weight. 0 is always among them: `clip` as it is, without a soft prompt.
+    Features are torch's, and may differ in a last bit from CPU to CPU; products of them are exact.
 
     One student after the other, so that three models are in memory at most; `clip` ends up inside one.
     """
     scale = np.float32(temperature)
-    found: dict[float, Float32] = {
-        0.0: scale * (clip.encode_images(pixels, batch_size) @ clip.encode_texts(prompts).T)
-    }
+    plain = exact_cosines(clip.encode_images(pixels, batch_size), clip.encode_texts(prompts))
+    found = {0.0: scale * plain.astype(np.float32)}
     tuned = open_student(model, str(clip.device))
     initial = initial_student(clip, tuned.prompt)
     for alpha in alphas:
@@ -43,5 +44,4 @@ def logits_between(
 @torch.inference_mode()
 def _cosines(student: Student, prompts: Sequence[str], pixels: Pixels, batch_size: int) -> Float32:
     texts: Float32 = student.text_features(student.tokens(prompts)).float().cpu().numpy()
-    cosines: Float32 = student.clip.encode_images(pixels, batch_size) @ texts.T
-    return cosines
+    return exact_cosines(student.clip.encode_images(pixels, batch_size), texts).astype(np.float32)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mudg_core.evaluate.accuracy import Score, score_of
+from mudg_core.index.exact_powers import same_exp, sums_in_order
+from mudg_core.index.exact_products import exact_cosines
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
@@ -76,7 +78,10 @@ class Measured(Score):
 
 
 def answer(images: Float32, truth: Int64, texts: Float32, temperature: float) -> Answers:
-    """Probabilities are softmax(temperature x cosine), as in training; ties go to the class listed first."""
+    """Probabilities are softmax(temperature x cosine), as in training; ties go to the class listed first.
+
+    Cosines are exact and powers the same on every CPU, so that an image falls into the same bin everywhere.
+    """
     parts = [
         _answer(images[first : first + BLOCK], truth[first : first + BLOCK], texts, temperature)
         for first in range(0, len(images), BLOCK)
@@ -88,13 +93,13 @@ def answer(images: Float32, truth: Int64, texts: Float32, temperature: float) ->
 def _answer(
     images: Float32, truth: Int64, texts: Float32, temperature: float
 ) -> tuple[Int64, Float64, Int64]:
-    scores = images @ texts.T
+    scores = exact_cosines(images, texts)
     rows = np.arange(len(images))
     own, best = scores[rows, truth][:, None], scores.max(axis=1, keepdims=True)
     earlier = np.arange(len(texts)) < truth[:, None]
     above = ((scores > own) | ((scores == own) & earlier)).sum(axis=1)
-    shares = np.exp(np.float64(temperature) * (scores - best))
-    return scores.argmax(axis=1), 1 / shares.sum(axis=1), above
+    shares = same_exp(temperature * (scores - best))
+    return scores.argmax(axis=1), 1 / sums_in_order(shares), above
 
 
 def measure(answers: Mapping[str, Answers], classes: int) -> Measured:
@@ -140,7 +145,7 @@ def calibration(answers: Answers) -> Calibration:
     means = [
         100 * np.bincount(place, weights=of, minlength=BINS)[there] / images[there] for of in (sure, right)
     ]
-    gap = float(np.abs(means[0] - means[1]) @ images[there]) / len(sure)
+    gap = float((np.abs(means[0] - means[1]) * images[there]).sum()) / len(sure)
     bins = [
         Bin(number / BINS, (number + 1) / BINS, int(images[number]), float(said), float(true))
         for number, said, true in zip(there.tolist(), *means, strict=True)

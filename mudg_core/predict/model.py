@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 
 from mudg_core.encode.models import Clip, load_clip
 from mudg_core.errors import ModelError
+from mudg_core.index.exact_products import exact_cosines
 from mudg_core.train.export import CLASSES_FILE, load_classifier
 
 Float32 = NDArray[np.float32]
@@ -29,9 +30,9 @@ class Model:
     temperature: float
 
     def cosines(self, features: Float32) -> Float32:
-        """With averaged prompts: the mean of the cosines with each."""
-        found: Float32 = features @ self.texts.T
-        return found
+        """With averaged prompts: the mean of the cosines with each. They are exact before they are rounded,
+        so the order of classes hangs on features alone."""
+        return exact_cosines(features, self.texts).astype(np.float32)
 
     def probabilities(self, cosines: Float32) -> Float32:
         logits = self.temperature * cosines

@@ -1,7 +1,7 @@
 """Runs a module as it would run on other CPUs: with the kernels that numpy, torch and faiss choose there.
 
-A module prints `outcomes`: names with digests of integers. `unlike` says which of them a kernel or a number of
-threads has changed. Kernels that this CPU cannot run are left out, as they would end the process.
+A module prints its outcomes: names with digests of integers. `unlike` says which of them a kernel or a number
+of threads has changed. Kernels that this CPU cannot run are left out, as they would end the process.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ class Cpu:
     faiss: str
 
     def variables(self, threads: str) -> dict[str, str]:
-        """faiss reads one of its two names, depending on its version; glibc's exp and log have kernels too."""
+        """faiss reads one of its two names, by version; glibc's exp and log have kernels too."""
         hidden = [name for name in MODERN if _features().get(name) and name not in self.needs]
         chosen = {
             "OPENBLAS_CORETYPE": self.core,
@@ -118,7 +119,5 @@ def _product() -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
 
 def _features() -> dict[str, bool]:
     """What this CPU has, as numpy sees it."""
-    from numpy._core._multiarray_umath import __cpu_features__
-
-    features: dict[str, bool] = __cpu_features__
+    features: dict[str, bool] = import_module("numpy._core._multiarray_umath").__cpu_features__
     return features
