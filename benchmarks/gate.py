@@ -32,7 +32,7 @@ from flows.build_classifier import NEAREST_NEIGHBOURS, Dataset, collect, start, 
 from flows.demo import as_target
 from flows.session import call, dask_runner, session
 from mudg_core.corpus.demo.targets import TARGETS
-from mudg_core.dataset.training_set import read_training_set
+from mudg_core.dataset.training_set import read_training_set, read_whole_images
 from mudg_core.errors import TrainingError
 from mudg_core.evaluate.accuracy import score_of
 from mudg_core.evaluate.gate import judge
@@ -102,13 +102,13 @@ def _spoil(settings: Settings, made: Made, kind: str, changes: Json, out: Path) 
 
     store, clip = ArtifactStore(settings.storage), load_clip(settings.train.model)
     asked, random = read_queries(store.folder(made.data.queries)), np.random.default_rng(0)
-    pixels, labels = read_training_set(store.folder(made.data.by_seed[0]), clip)
+    images, labels = read_whole_images(store.folder(made.data.by_seed[0]), clip)
     if kind == "by lot":
         labels = random.permutation(labels)
     elif kind == "swapped":
         labels = (labels + 1) % len(made.target.classes)
     own = settings.replace({"train": changes}).train
-    tuned = finetune(clip, pixels, labels, asked.prompts(), own, 0)
+    tuned = finetune(clip, images, labels, asked.prompts(), own, 0)
     export(tuned.student, asked, out, own.temperature)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 
-from mudg_core.dataset.training_set import read_training_set
+from mudg_core.dataset.training_set import read_whole_images
 from mudg_core.evaluate.images import EvaluationSet
 from mudg_core.settings import Json, TrainSettings
 from mudg_core.storage import ArtifactRef, Facts
@@ -37,7 +37,7 @@ TRAIN = tuple(
 )
 
 
-@stage("model", algorithm=2, settings=TRAIN, weights=("train.model",), gpu=True)
+@stage("model", algorithm=3, settings=TRAIN, weights=("train.model",), gpu=True)
 def train(
     work: Work,
     *,
@@ -53,12 +53,12 @@ def train(
 
     settings, asked = work.settings.train, read_queries(work.store.folder(queries))
     clip = work.clip(settings.model)
-    pixels, labels = read_training_set(work.store.folder(dataset), clip, without or ())
+    images, labels = read_whole_images(work.store.folder(dataset), clip, without or ())
     folder, steps = work.scratch / "tensorboard", settings.iterations
     with Watch(folder, steps, _log(), progress=work.show) as watch, stopping() as stop:
         tuned = finetune(
             clip,
-            pixels,
+            images,
             labels,
             asked.prompts(),
             settings,
@@ -69,7 +69,7 @@ def train(
         )
     export(tuned.student, asked, work.scratch, settings.temperature)
     (work.scratch / "losses.json").write_text(json.dumps(tuned.losses))
-    facts = {"images": len(pixels), "initial_share": tuned.initial_share, "last_loss": tuned.losses[-1]}
+    facts = {"images": len(images), "initial_share": tuned.initial_share, "last_loss": tuned.losses[-1]}
     return Facts(facts, volatile=frozenset({watch.file.relative_to(work.scratch).as_posix()}))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from PIL import Image
 
 from mudg_core.corpus.decode import decode
 from mudg_core.corpus.shards import ShardSample, read_members, write_shard
@@ -51,7 +52,21 @@ def write_training_set(filled: Filled, links: Mapping[int, Mapping[str, Any]], o
 def read_training_set(
     folder: Path, clip: Clip, without: Collection[int] = ()
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """Pixels as the student wants them, and pseudo-labels; `without` rows that are to be forgotten."""
+    """Pixels as the student is shown them, and pseudo-labels; `without` rows that are to be forgotten."""
+    images, labels = _read(folder, clip.pixels, without)
+    return np.stack(images), labels
+
+
+def read_whole_images(
+    folder: Path, clip: Clip, without: Collection[int] = ()
+) -> tuple[list[Pixels], NDArray[np.int64]]:
+    """The same with nothing cut off, for crops at random."""
+    return _read(folder, clip.whole, without)
+
+
+def _read(
+    folder: Path, view: Callable[[Image.Image], Pixels], without: Collection[int]
+) -> tuple[list[Pixels], NDArray[np.int64]]:
     table = pq.read_table(folder / PROVENANCE, columns=["row", "label", "outcome"])
     table = table.filter(pc.equal(table.column("outcome"), CHOSEN))
     if without:
@@ -64,8 +79,7 @@ def read_training_set(
         )
     keys = [_key(row) for row in table.column("row").to_pylist()]
     images = read_members(folder / TAR, keys)
-    pixels = np.stack([clip.pixels(decode(images[key])) for key in keys])
-    return pixels, table.column("label").to_numpy()
+    return [view(decode(images[key])) for key in keys], table.column("label").to_numpy()
 
 
 def _key(row: int) -> str:

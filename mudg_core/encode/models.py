@@ -5,6 +5,7 @@ Importing this takes seconds (torch, open_clip). What only has to know which mod
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -34,6 +35,7 @@ HOW_TO_NAME = (
     "give local-dir:PATH, demo:index, demo:student, ARCHITECTURE/TAG as open_clip lists them, or "
     "ARCHITECTURE/FILE.safetensors"
 )
+LONGEST = 4  # times as long as it is high, or the other way round, before an image is made smaller
 RESAMPLING = {
     "bicubic": Image.Resampling.BICUBIC,
     "bilinear": Image.Resampling.BILINEAR,
@@ -79,6 +81,16 @@ class Clip:
         image = image.resize((wide, high), self.resampling)
         left, top = round((wide - size) / 2), round((high - size) / 2)  # as torchvision rounds
         return np.array(image.crop((left, top, left + size, top + size)))
+
+    def whole(self, image: Image.Image) -> Pixels:
+        """An image to cut crops from, still bytes: as `pixels`, but with nothing cut off. A long one is made
+        smaller, so that none takes the room of more than LONGEST squares."""
+        size, (wide, high) = self.image_size, image.size
+        if self.resize_mode == "squash" or wide == high:
+            return self.pixels(image)
+        scale = min(size / min(wide, high), math.sqrt(LONGEST * size**2 / (wide * high)))
+        shape = (max(1, round(wide * scale)), max(1, round(high * scale)))
+        return np.array(image.convert("RGB").resize(shape, self.resampling))
 
     def normalise(self, pixels: Pixels | torch.Tensor) -> torch.Tensor:
         """Bytes (n, h, w, 3) as the float tensor (n, 3, h, w) that the vision tower was trained on. They

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mudg_core.encode.models import Clip, Pixels
 
-def draw_crops(count: int, smallest: float, random: torch.Generator) -> Tensor:
-    """Where to crop (and whether to mirror) `count` images, as affine maps (count, 2, 3)."""
-    area = smallest + (1 - smallest) * torch.rand(count, generator=random)
-    widest = (-area.log()).clamp(max=math.log(4 / 3))  # no side longer than the image, or area would shrink
-    ratio = torch.exp((torch.rand(count, generator=random) * 2 - 1) * widest)
+WIDEST = math.log(4 / 3)  # of a crop, either way, as torchvision has it
+
+
+def draw_crops(count: int, smallest: float, random: torch.Generator, aspects: Tensor | float = 1.0) -> Tensor:
+    """Where to crop (and whether to mirror) `count` images, as affine maps (count, 2, 3).
+
+    `aspects` are the images' widths over their heights. A crop has an area between `smallest` and all of its
+    image, as far as its shape allows: of a long image it takes the whole of the short side at most.
+    """
+    shape = torch.as_tensor(aspects).log().expand(count)
+    most = torch.exp(WIDEST - shape.abs()).clamp(max=1)
+    least = most.clamp(max=smallest)
+    area = least + (most - least) * torch.rand(count, generator=random)
+    # Width over height in pixels: no side longer than the image, or area would shrink.
+    narrow, broad = (shape + area.log()).clamp(min=-WIDEST), (shape - area.log()).clamp(max=WIDEST)
+    drawn = (torch.rand(count, generator=random) * 2 - 1) * (broad - narrow) / 2
+    ratio = torch.exp((broad + narrow) / 2 + drawn - shape)
     wide, high = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
     right, down = ((torch.rand(count, generator=random) * 2 - 1) * (1 - side) for side in (wide, high))
     flip = (torch.rand(count, generator=random) < 0.5).float() * 2 - 1
@@ -22,7 +37,17 @@ def draw_crops(count: int, smallest: float, random: torch.Generator) -> Tensor:
     return theta
 
 
-def crop(images: Tensor, where: Tensor) -> Tensor:
-    """All in one sampling of the images (n, 3, h, w)."""
-    grid = F.affine_grid(where.to(images.device), list(images.shape), align_corners=False)
+def crop(images: Tensor, where: Tensor, size: int | None = None) -> Tensor:
+    """All in one sampling of the images (n, 3, h, w), to squares of `size` or to their own size."""
+    shape = [len(images), 3, *((size, size) if size else images.shape[2:])]
+    grid = F.affine_grid(where.to(images.device), shape, align_corners=False)
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
+
+
+def crops(clip: Clip, images: Sequence[Pixels], where: Tensor) -> Tensor:
+    """As the model wants them, of images (h, w, 3) of any shapes; those of one shape together."""
+    found = torch.empty(len(images), 3, clip.image_size, clip.image_size, device=clip.device)
+    for shape in {image.shape for image in images}:
+        at = [i for i, image in enumerate(images) if image.shape == shape]
+        found[at] = crop(clip.normalise(np.stack([images[i] for i in at])), where[at], clip.image_size)
+    return found

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.func import functional_call
 
 from mudg_core.encode.models import Clip, Pixels
@@ -17,7 +16,7 @@ from mudg_core.settings import TrainSettings
 from mudg_core.storage import Checkpoints
 from mudg_core.train.checkpoint import Keeper, State
 from mudg_core.train.chunks import Encoded, Prompts, encoded
-from mudg_core.train.crop import crop, draw_crops
+from mudg_core.train.crop import crops, draw_crops
 from mudg_core.train.loss import cosines, needs_teacher, training_loss
 from mudg_core.train.order import Order
 from mudg_core.train.precision import Precision
@@ -38,7 +37,7 @@ class Finetuned:
 
 def finetune(
     clip: Clip,
-    pixels: Pixels,
+    images: Sequence[Pixels] | Pixels,
     labels: Int64,
     prompts: list[list[str]],
     settings: TrainSettings,
@@ -47,7 +46,7 @@ def finetune(
     checkpoints: Checkpoints | None = None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Finetuned:
-    """`clip` trained on `pixels` with `labels`; `prompts[j][i]` says class i with augmentation j.
+    """`clip` trained on `images` (h, w, 3) with `labels`; `prompts[j][i]` says class i with augmentation j.
 
     With `checkpoints` a run that was stopped goes on where it was, to the same bits. `interrupted` is asked
     after every step whether to stop.
@@ -62,6 +61,7 @@ def finetune(
     turns = [[each] for each in tokens] if settings.augmentations == "in-turn" else [tokens]
     asked = [Prompts.of(turn, student.ends, settings.text_chunk) for turn in turns]
     targets = torch.tensor(labels, device=clip.device)
+    aspects = torch.tensor([image.shape[1] / image.shape[0] for image in images])
 
     # The teacher: the student's own trained blocks with the weights that they have now.
     taught = needs_teacher(settings)
@@ -72,7 +72,7 @@ def finetune(
     # What steps change.
     parameters = student.trained_parameters()
     optimiser = _optimiser(parameters, settings)
-    state = State(parameters, optimiser, precision.scaler, random, Order(len(pixels), random))
+    state = State(parameters, optimiser, precision.scaler, random, Order(len(images), random))
     keeper = Keeper(checkpoints, settings)
     keeper.resume(state)
     for step, loss_then in enumerate(state.losses):
@@ -83,22 +83,23 @@ def finetune(
 
         # Frozen blocks: once per crop and without a graph, for student and teacher alike.
         rows = state.order.take(settings.batch_size)
-        places = zip(torch.split(rows, settings.image_chunk), _crops(settings, random), strict=True)
-        hidden = [frozen(crop(clip.normalise(pixels[part.numpy()]), where)) for part, where in places]
+        places = draw_crops(settings.batch_size, settings.min_crop, random, aspects[rows])
+        chunks = zip(*(torch.split(both, settings.image_chunk) for both in (rows, places)), strict=True)
+        hidden = [frozen(crops(clip, [images[i] for i in part], where)) for part, where in chunks]
 
         # Trained blocks: features first, then the loss, then their gradient chunk by chunk.
-        images, texts = Encoded(images_of, hidden), Encoded(texts_of, asked[turn].chunks)
+        shown, texts = Encoded(images_of, hidden), Encoded(texts_of, asked[turn].chunks)
         teacher = None
         if taught:
             known = cosines(encoded(teacher_of, hidden), teacher_texts[turn])
             teacher = (settings.teacher_temperature * known).softmax(dim=-1)
         said = asked[turn].arranged(texts.features)
-        loss = training_loss(images.features, said, targets[rows], teacher, settings)
+        loss = training_loss(shown.features, said, targets[rows], teacher, settings)
         value = loss.item()
         keeper.check_loss(value, state)
         optimiser.zero_grad(set_to_none=True)
         precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        images.backward()
+        shown.backward()
         texts.backward()
 
         precision.scaler.step(optimiser)
@@ -115,10 +116,6 @@ def finetune(
         for name, parameter in parameters.items():
             parameter.copy_(state.average[name])
     return Finetuned(student, state.losses, settings.ema**settings.iterations)
-
-
-def _crops(settings: TrainSettings, random: torch.Generator) -> tuple[Tensor, ...]:
-    return torch.split(draw_crops(settings.batch_size, settings.min_crop, random), settings.image_chunk)
 
 
 def _optimiser(parameters: dict[str, torch.nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:

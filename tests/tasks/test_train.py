@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import signal
@@ -9,8 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from PIL import Image
+
 from mudg_core.storage import ArtifactStore
 from mudg_core.train.watch import EVENTS
+from tests.support import training_sets
 from tests.tasks.training import built, prepared, settings_at
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +33,26 @@ def test_same_seed_same_digest_though_events_tell_the_time(tmp_path: Path) -> No
     assert [entry.name for entry in manifest.files if entry.volatile] == [f"tensorboard/{EVENTS}"]
     losses = json.loads(store.file(refs[1], "losses.json").read_text())
     assert manifest.facts == {"images": 10, "initial_share": 0.125, "last_loss": losses[2]}
+
+
+def test_crops_are_cut_from_the_whole_stored_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures that differ at their left edge alone, far outside the square in their middle, train other
+    models."""
+
+    def losses(name: str, edge: tuple[int, int, int]) -> list[float]:
+        def picture(number: int) -> bytes:
+            image, stored = Image.new("RGB", (192, 64), (number * 20, 100, 50)), io.BytesIO()
+            image.paste(edge, (0, 0, 48, 64))
+            image.save(stored, "PNG")
+            return stored.getvalue()
+
+        monkeypatch.setattr(training_sets, "picture", picture)
+        settings = settings_at(tmp_path / name, iterations=3)
+        file = ArtifactStore(settings.storage).file(built(settings, prepared(settings)), "losses.json")
+        return list(json.loads(file.read_text()))
+
+    red, again, blue = losses("red", (250, 0, 0)), losses("again", (250, 0, 0)), losses("blue", (0, 0, 250))
+    assert red == again != blue
 
 
 def test_checkpoints_are_no_part_of_the_key_and_chunks_are(tmp_path: Path) -> None:

@@ -60,6 +60,30 @@ def test_pixels_are_those_of_open_clip(
     assert torch.allclose(loaded.normalise(pixels[None])[0], transform(image), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((64, 64), (64, 64)),
+        ((32, 32), (64, 64)),
+        ((200, 100), (128, 64)),
+        ((100, 250), (64, 160)),
+        ((640, 40), (512, 32)),  # sixteen times as long as high: half of the size that its height asks for
+        ((3000, 1), (7011, 2)),
+    ],
+)
+def test_whole_images_keep_their_edges(
+    size: tuple[int, int], expected: tuple[int, int], loaded: Clip
+) -> None:
+    """All of the image, in the room of four squares at most."""
+    image = noise(*size, "L")
+    image.paste(255, (0, 0, max(1, size[0] // 8), size[1]))
+    image.paste(0, (size[0] - max(1, size[0] // 8), 0, *size))
+    whole = loaded.whole(image)
+    assert whole.shape == (*expected[::-1], 3) and whole.dtype == np.uint8
+    assert whole.size <= 3 * 4 * 64**2
+    assert whole[:, 0].mean() > 250 and whole[:, -1].mean() < 5
+
+
 @pytest.mark.parametrize("mode", ["L", "RGBA", "CMYK"])
 def test_other_modes_are_read_as_colours(mode: str, loaded: Clip) -> None:
     image = noise(64, 64, mode)
@@ -116,6 +140,7 @@ def test_a_squashing_model_is_fed_as_open_clip_feeds_it(tiny_folder: Path, tmp_p
     _, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
     clip, image = load_clip(f"local-dir:{folder}"), noise(100, 70)
     assert torch.allclose(clip.normalise(clip.pixels(image)[None])[0], transform(image), atol=1e-6)
+    assert (clip.whole(image) == clip.pixels(image)).all()  # nothing is cut off as it is
     config["preprocess_cfg"]["resize_mode"] = "longest"
     (folder / CONFIG_FILE).write_text(json.dumps(config))
     with pytest.raises(ModelError, match="longest"):

@@ -14,7 +14,7 @@ from mudg_core.encode.models import Clip
 from mudg_core.errors import TrainingError
 from mudg_core.settings import TrainSettings
 from mudg_core.train.crop import crop as crop_at
-from mudg_core.train.crop import draw_crops
+from mudg_core.train.crop import crops, draw_crops
 from mudg_core.train.finetune import Finetuned, finetune
 from mudg_core.train.order import Order
 from mudg_core.train.student import Student, trainable_names
@@ -238,6 +238,35 @@ def test_crops_have_the_area_and_the_shape_they_may_have(smallest: float) -> Non
     assert (across.abs() + wide.abs()).max().item() <= 1 + 1e-3
     assert (down.abs() + high).max().item() <= 1 + 1e-3
     assert 0.3 < (wide < 0).float().mean().item() < 0.7
+
+
+@pytest.mark.parametrize(("wide", "high"), [(64, 64), (256, 64), (64, 192), (90, 64)])
+@pytest.mark.parametrize("smallest", [0.08, 0.5])
+def test_crops_of_any_shape(wide: int, high: int, smallest: float) -> None:
+    """Inside the image, no longer than four by three, of at least that area where the image allows it, and
+    from one end of the image to the other."""
+    count = 500
+    theta = draw_crops(count, smallest, torch.Generator().manual_seed(0), torch.full((count,), wide / high))
+    broad, tall, right, down = (theta[:, *at].abs() for at in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    area, ratio = broad * tall, broad * wide / (tall * high)
+    most = min(1, 4 / 3 / (max(wide, high) / min(wide, high)))
+    assert area.min().item() >= min(smallest, most) - 1e-3 and area.max().item() <= most + 1e-3
+    assert ratio.min().item() >= 0.75 - 1e-3 and ratio.max().item() <= 4 / 3 + 1e-3
+    assert (broad + right).max().item() <= 1 + 1e-5 and (tall + down).max().item() <= 1 + 1e-5
+    for side, place in ((broad, theta[:, 0, 2]), (tall, theta[:, 1, 2])):
+        assert (place - side).min().item() < -0.95 and (place + side).max().item() > 0.95
+
+
+def test_chunks_of_mixed_shapes_are_cut_one_by_one(loaded: Clip) -> None:
+    random = np.random.default_rng(0)
+    shapes = [(64, 64), (64, 100), (80, 64), (64, 100), (64, 64)]
+    images = [random.integers(0, 256, (*shape, 3), dtype=np.uint8) for shape in shapes]
+    where = draw_crops(5, 0.3, torch.Generator().manual_seed(1), torch.tensor([w / h for h, w in shapes]))
+    together = crops(loaded, images, where)
+    assert together.shape == (5, 3, 64, 64)
+    for i, image in enumerate(images):
+        alone = crop_at(loaded.normalise(image[None]), where[i : i + 1], 64)
+        assert torch.equal(together[i], alone[0])
 
 
 def test_crops_stay_in_the_range_of_the_image() -> None:
