@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from distributed import get_worker, secede, wait, worker_client
 
 from mudg_core.errors import OrchestrationError
-from mudg_core.index.kmeans import LocalPool, PairShard, Partial, Pool, partial
+from mudg_core.index.kmeans import LocalPool, PairShard, Partial, Pool, measure, partial
 from mudg_core.index.vectors import Float32
 from tasks.line import QUEUE_SECONDS, seconds_at_work
 
@@ -56,9 +56,15 @@ class DaskPool:
         self.shards = client.map(load, parts, pure=False)
 
     def iterate(self, centroids: Float32) -> Partial:
+        return self._added(partial, centroids)
+
+    def measure(self, centroids: Float32) -> Partial:
+        return self._added(measure, centroids)
+
+    def _added(self, function: Callable[[PairShard, Float32], Partial], centroids: Float32) -> Partial:
         """Centroids are broadcast as data, not as part of a task, so the scheduler never holds them."""
         sent = self.client.scatter(centroids, broadcast=True, hash=False)
-        level = [self.client.submit(partial, shard, sent, pure=False) for shard in self.shards]
+        level = [self.client.submit(function, shard, sent, pure=False) for shard in self.shards]
         while len(level) > 1:
             pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
             level = [self._sum(pair) for pair in pairs]

@@ -110,7 +110,7 @@ def make_training_pairs(
     return Facts({"pairs": len(pairs.images), "mean_cosine": round(float(pairs.cosines[:, 0].mean()), 6)})
 
 
-@stage("centroids", settings=("index.cells", "index.iterations", "index.seed"))
+@stage("centroids", algorithm=2, settings=("index.cells", "index.iterations", "index.seed"))
 def train_centroids(work: Work, *, variant: str, samples: ArtifactRef, pairs: ArtifactRef) -> Facts:
     """Paired k-means, centred or not, or plain k-means on images; spread over the cluster, resumable."""
     index, load = work.settings.index, partial(_training, work.store, variant, samples, pairs)

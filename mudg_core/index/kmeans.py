@@ -12,7 +12,7 @@ which float64 sums are exact, so their order does not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Protocol
@@ -35,15 +35,18 @@ SAMPLED = 16  # every 16th pair measures the objectives: the cross-modal one cos
 
 @dataclass(frozen=True)
 class Objectives:
-    """Eq. 3 at one iteration."""
+    """Eq. 3 for some centroids."""
 
     kmeans: float  # mean squared distance of an image from the centroid of its cell
     cross_modal: float  # share of texts whose nearest centroid is not that of their image
-    empty_cells: int
+    empty_cells: int | None  # not counted for the last centroids, which a sample measures
 
 
 @dataclass(frozen=True)
 class Clustering:
+    """Entry i of `history` is of the centroids after i updates. Those of the last ones, which are returned,
+    are added at the end: until then there are as many entries as updates."""
+
     centroids: Float32
     history: tuple[Objectives, ...]
 
@@ -54,6 +57,12 @@ class PairShard:
 
     images: Float32
     targets: Float32  # the paired texts (Algorithm 1), or the images again (plain k-means)
+    # Images and their texts that measure L_cross-modal where targets are no texts: every 16th pair.
+    sample: tuple[Float32, Float32] | None = None
+
+    def sampled(self) -> PairShard:
+        """What measures the objectives."""
+        return PairShard(self.images[::SAMPLED], self.targets[::SAMPLED], self.sample)
 
     def __post_init__(self) -> None:
         if self.images.shape != self.targets.shape:
@@ -72,16 +81,18 @@ class Partial:
     sums: Float64
     counts: Int64
     distance: int  # in units of 1 / DISTANCE_GRID
+    measured: int  # images that it is of
     mismatched: int
-    sampled: int
+    compared: int  # texts that it is of
 
     def __add__(self, other: Partial) -> Partial:
         return Partial(
             self.sums + other.sums,
             self.counts + other.counts,
             self.distance + other.distance,
+            self.measured + other.measured,
             self.mismatched + other.mismatched,
-            self.sampled + other.sampled,
+            self.compared + other.compared,
         )
 
 
@@ -89,6 +100,10 @@ class Pool(Protocol):
     """Pair shards, wherever they are, that one iteration runs over."""
 
     def iterate(self, centroids: Float32) -> Partial: ...
+
+    def measure(self, centroids: Float32) -> Partial:
+        """The same of a sample, for the objectives alone."""
+        ...
 
 
 class LocalPool:
@@ -99,6 +114,9 @@ class LocalPool:
 
     def iterate(self, centroids: Float32) -> Partial:
         return reduce(Partial.__add__, (partial(shard, centroids) for shard in self.shards))
+
+    def measure(self, centroids: Float32) -> Partial:
+        return reduce(Partial.__add__, (measure(shard, centroids) for shard in self.shards))
 
 
 def cut(pairs: int, most: int) -> list[slice]:
@@ -131,7 +149,10 @@ def train(
         found = pool.iterate(state.centroids)
         state = Clustering(update(state.centroids, found), (*state.history, objectives(found)))
         checkpoint(state)
-    return state
+    if len(state.history) > iterations:
+        return state
+    last = replace(objectives(pool.measure(state.centroids)), empty_cells=None)
+    return Clustering(state.centroids, (*state.history, last))
 
 
 def cluster(images: Float32, targets: Float32, cells: int, iterations: int, seed: int) -> Clustering:
@@ -151,21 +172,32 @@ def assign(vectors: Float32, centroids: Float32) -> Int64:
     return np.asarray(cells[:, 0], dtype=np.int64)
 
 
-def partial(shard: PairShard, centroids: Float32) -> Partial:
-    """Assign and sum, tile by tile."""
+def partial(shard: PairShard, centroids: Float32, every: int = SAMPLED) -> Partial:
+    """Assign and sum, tile by tile; every so many pairs measure the objectives."""
     cells, dim = centroids.shape
     sums, counts = np.zeros((cells, dim)), np.zeros(cells, np.int64)
-    distance = mismatched = sampled = 0
+    distance = measured = mismatched = compared = 0
     for first in range(0, len(shard.images), TILE):
         images, targets = shard.images[first : first + TILE], shard.targets[first : first + TILE]
         assigned = assign(images, centroids)
         _add_by_cell(sums, targets, assigned)
         counts += np.bincount(assigned, minlength=cells)
-        some = assigned[::SAMPLED]
-        distance += _squared_distance(images[::SAMPLED], centroids[some])
-        mismatched += int((assign(targets[::SAMPLED], centroids) != some).sum())
-        sampled += len(some)
-    return Partial(sums, counts, distance, mismatched, sampled)
+        some = assigned[::every]
+        distance += _squared_distance(images[::every], centroids[some])
+        measured += len(some)
+        if shard.sample is None:
+            mismatched += int((assign(targets[::every], centroids) != some).sum())
+            compared += len(some)
+    for first in range(0, len(shard.sample[0]) if shard.sample else 0, TILE):
+        cell, own = (assign(side[first : first + TILE], centroids) for side in shard.sample or ())
+        mismatched += int((cell != own).sum())
+        compared += len(own)
+    return Partial(sums, counts, distance, measured, mismatched, compared)
+
+
+def measure(shard: PairShard, centroids: Float32) -> Partial:
+    """Of the sample alone."""
+    return partial(shard.sampled(), centroids, every=1)
 
 
 def _squared_distance(images: Float32, centroids: Float32) -> int:
@@ -187,8 +219,8 @@ def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
 
 def objectives(found: Partial) -> Objectives:
     return Objectives(
-        kmeans=found.distance / DISTANCE_GRID / found.sampled,
-        cross_modal=found.mismatched / found.sampled,
+        kmeans=found.distance / DISTANCE_GRID / found.measured,
+        cross_modal=found.mismatched / found.compared,
         empty_cells=int((found.counts == 0).sum()),
     )
 

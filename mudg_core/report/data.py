@@ -86,7 +86,7 @@ class IndexReport:
     code: str
     method: str
     recall_at_1: dict[int, float]  # nprobe -> recall in 0..1
-    objectives: tuple[tuple[float, float], ...]  # (L_kmeans, L_cross_modal in 0..1) per iteration
+    objectives: tuple[tuple[float, float], ...]  # (L_kmeans, L_cross_modal in 0..1) after so many updates
 
 
 @dataclass(frozen=True)

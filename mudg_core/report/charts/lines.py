@@ -124,8 +124,8 @@ def objective(values: Sequence[float], title: str, class_: str, percent: bool = 
 
 
 def by_iteration(values: Sequence[float], title: str, class_: str, percent: bool = False) -> Plot:
-    """A share in 0..1 is shown as a percentage."""
-    points = [(x, 100 * y if percent else y) for x, y in _finite(values)]
+    """The first value is that of the start. A share in 0..1 is shown as a percentage."""
+    points = [(x, 100 * y if percent else y) for x, y in _finite(values, 0)]
     line = Series(points, class_, dots=len(values) <= 30)
     return _by_step([line], title, "iteration", HALF, " %" if percent else "")
 
@@ -155,9 +155,9 @@ def _by_step(series: Sequence[Series], title: str, x_name: str, width: float, un
     )
 
 
-def _finite(values: Sequence[float]) -> list[Point]:
-    """(step from 1, value) without the steps at which a run diverged."""
-    return [(float(i), value) for i, value in enumerate(values, 1) if math.isfinite(value)]
+def _finite(values: Sequence[float], first: int = 1) -> list[Point]:
+    """(step, value) without the steps at which a run diverged."""
+    return [(float(i), value) for i, value in enumerate(values, first) if math.isfinite(value)]
 
 
 def smooth(points: Sequence[Point]) -> list[Point]:

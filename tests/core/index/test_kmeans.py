@@ -77,27 +77,50 @@ def test_plain_kmeans_when_targets_are_the_images() -> None:
     assert falling == sorted(falling, reverse=True) and falling[-1] < falling[0]
 
 
-def test_objectives_are_eq_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every 16th pair: mean squared distance of the image, and texts that lie in another cell."""
+def eq_3(images: Float32, pairs: tuple[Float32, Float32], centroids: Float32) -> tuple[float, float]:
+    """By loops: mean squared distance of every 16th image, and every 16th text that lies in another cell than
+    its image."""
+    some = images[::16].astype(np.float64)
+    distances = [float(((image - centroids[nearest(image, centroids)]) ** 2).sum()) for image in some]
+    wrong = [nearest(a, centroids) != nearest(b, centroids) for a, b in zip(*pairs, strict=True)][::16]
+    return sum(distances) / len(distances), sum(wrong) / len(wrong)
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_objectives_are_eq_3(monkeypatch: pytest.MonkeyPatch, iterations: int) -> None:
+    """Entry i is of the centroids after i updates, the last one of those that are returned."""
     monkeypatch.setattr(kmeans, "TILE", 64)  # 400 pairs: six tiles and a rest
     images, texts = modality_gap(400)
-    start = start_of(images, 5, 1)
-    (objectives,) = kmeans.cluster(images, texts, cells=5, iterations=1, seed=1).history
-    own = [nearest(image, start) for image in images]
-    sampled = range(0, 400, 16)
-    distance = sum(float(((images[i].astype(np.float64) - start[own[i]]) ** 2).sum()) for i in sampled)
-    wrong = sum(nearest(texts[i], start) != own[i] for i in sampled)
-    assert 0 < wrong < len(sampled)
-    assert objectives.kmeans == pytest.approx(distance / len(sampled), rel=1e-6)
-    assert objectives.cross_modal == wrong / len(sampled)
-    assert objectives.empty_cells == 0
+    after = [kmeans.cluster(images, texts, 5, i, seed=1).centroids for i in range(1, iterations + 1)]
+    history = kmeans.cluster(images, texts, 5, iterations, seed=1).history
+    for objectives, centroids in zip(history, [start_of(images, 5, 1), *after], strict=True):
+        distance, wrong = eq_3(images, (images, texts), centroids)
+        assert 0 < wrong < 1
+        assert objectives.kmeans == pytest.approx(distance, rel=1e-6)
+        assert objectives.cross_modal == wrong
+    assert [step.empty_cells for step in history] == [0] * iterations + [None]
+
+
+def test_plain_kmeans_is_measured_on_texts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kmeans, "TILE", 64)
+    gallery, pairs = modality_gap(400, seed=5)[0], modality_gap(300)
+    sample = (pairs[0][::16], pairs[1][::16])
+    start = Clustering(start_of(gallery, 5, 1), ())
+    found = kmeans.train(LocalPool([PairShard(gallery, gallery, sample)]), start, 2)
+    bare = kmeans.train(LocalPool([PairShard(gallery, gallery)]), start, 2)
+    assert found.centroids.tobytes() == bare.centroids.tobytes(), "measuring changes no centroid"
+    for step, centroids in ((0, start.centroids), (2, found.centroids)):
+        distance, wrong = eq_3(gallery, pairs, centroids)
+        assert 0 < wrong < 1
+        assert found.history[step].kmeans == pytest.approx(distance, rel=1e-6)
+        assert found.history[step].cross_modal == wrong
 
 
 def test_paired_training_lowers_the_cross_modal_objective_and_plain_the_other() -> None:
     images, texts = modality_gap(1600)
     paired = kmeans.cluster(images, texts, 16, 10, seed=0).history
     plain = kmeans.cluster(images, images, 16, 10, seed=0).history
-    assert len(paired) == 10
+    assert len(paired) == 11
     assert paired[-1].cross_modal < paired[0].cross_modal
     assert plain[-1].kmeans < paired[-1].kmeans
 

@@ -20,7 +20,7 @@ from tests.core.index.making import modality_gap, sphere
 TEXTS, LEFT = 400, 380
 
 
-def made(variant: str, texts: int = TEXTS) -> TrainingPairs:
+def made(variant: str, texts: int = TEXTS, gallery: int = TEXTS - 10) -> TrainingPairs:
     """Row i of images and texts is pair i; tuning and report captions lie behind the training ones."""
     images, captions = (side.astype(np.float16) for side in modality_gap(texts))
     counts = Counts(texts, 30, 20, 0)
@@ -29,8 +29,8 @@ def made(variant: str, texts: int = TEXTS) -> TrainingPairs:
     )
     centring = Centring(images.mean(axis=0, dtype=np.float32), captions.mean(axis=0, dtype=np.float32))
     near = np.zeros((texts, 10), np.int64)
-    gallery = sphere(texts - 10, 24, seed=4).astype(np.float16)
-    return TrainingPairs(variant, Pairs(images, near, near.astype(np.float32), gallery, centring), samples)
+    random = sphere(gallery, 24, seed=4).astype(np.float16)
+    return TrainingPairs(variant, Pairs(images, near, near.astype(np.float32), random, centring), samples)
 
 
 @pytest.mark.parametrize("variant", ["kmeans", "paired", "centred"])
@@ -56,6 +56,20 @@ def test_plain_kmeans_learns_from_images_as_the_corpus_has_them() -> None:
     assert shard.images == pytest.approx(gallery, abs=1e-6)
     assert shard.targets == pytest.approx(gallery, abs=1e-6)
     assert not pairs.centring.image.any() and not pairs.centring.text.any()
+
+
+@pytest.mark.parametrize("gallery", [100, 390, 700])
+def test_plain_kmeans_is_measured_on_pairs(gallery: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every 16th pair that the others train on, however many images it trains on and shards there are."""
+    monkeypatch.setattr(kmeans, "TILE", 32)
+    pairs = made("kmeans", gallery=gallery)
+    rows = range(0, min(gallery, LEFT), 16)
+    for most in (1, 3, 50):
+        samples = [pairs.load(part).sample for part in pairs.shards(most)]
+        images, texts = (np.concatenate(side) for side in zip(*(s for s in samples if s), strict=True))
+        assert images == pytest.approx(normalised(pairs.pairs.images[rows]), abs=1e-6)
+        assert texts == pytest.approx(normalised(pairs.samples.vectors[rows]), abs=1e-6)
+    assert made("paired").load(slice(32, 96)).sample is None, "its targets are texts"
 
 
 def test_paired_learns_from_texts() -> None:
@@ -110,7 +124,8 @@ def test_however_many_shards_the_same_bytes(variant: str, monkeypatch: pytest.Mo
     pairs, found = made(variant), set()
     for most in (1, 2, 5, 50):
         pool = LocalPool([pairs.load(part) for part in pairs.shards(most)])
-        found.add(kmeans.train(pool, pairs.start(12, 0), 4).centroids.tobytes())
+        trained = kmeans.train(pool, pairs.start(12, 0), 4)
+        found.add((trained.centroids.tobytes(), trained.history))
     assert len(found) == 1
 
 
