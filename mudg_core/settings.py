@@ -344,6 +344,9 @@ class TrainSettings(Area):
     image_chunk: int = Field(32, ge=1, description="images whose graph is in memory at a time")
     text_chunk: int = Field(128, ge=1, description="prompts whose graph is in memory at a time")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+    soft_label_temperature: float = Field(
+        10.0, gt=0, description="the same of soft-labels' teacher; at the student's own it teaches nothing"
+    )
         "auto", description="of the towers; auto: bf16 on a GPU, fp32 on a CPU"
     )
     checkpoint_every: int = Field(100, ge=1, description="steps")

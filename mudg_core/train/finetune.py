@@ -17,7 +17,7 @@ from mudg_core.storage import Checkpoints
 from mudg_core.train.checkpoint import Keeper, State
 from mudg_core.train.chunks import Encoded, Prompts, encoded
 from mudg_core.train.crop import crops, draw_crops
-from mudg_core.train.loss import cosines, needs_teacher, training_loss
+from mudg_core.train.loss import cosines, needs_teacher, teacher_temperature, training_loss
 from mudg_core.train.order import Order
 from mudg_core.train.precision import Precision
 from mudg_core.train.student import Student
@@ -92,7 +92,7 @@ def finetune(
         teacher = None
         if taught:
             known = cosines(encoded(teacher_of, hidden), teacher_texts[turn])
-            teacher = (settings.teacher_temperature * known).softmax(dim=-1)
+            teacher = (teacher_temperature(settings) * known).softmax(dim=-1)
         said = asked[turn].arranged(texts.features)
         loss = training_loss(shown.features, said, targets[rows], teacher, settings)
         value = loss.item()

@@ -32,6 +32,13 @@ def needs_teacher(settings: TrainSettings) -> bool:
     return settings.loss == "soft-labels" or (settings.loss == "diversity" and settings.diversity > 0)
 
 
+def teacher_temperature(settings: TrainSettings) -> float:
+    """Soft labels have one of their own: at the student's, the initial student teaches itself what it says
+    already, and no gradient ever comes of it."""
+    soft = settings.loss == "soft-labels"
+    return settings.soft_label_temperature if soft else settings.teacher_temperature
+
+
 def cosines(images: Tensor, texts: Tensor) -> Tensor:
     """(batch, augmentations, classes)."""
     return torch.einsum("bd,jcd->bjc", images, texts)

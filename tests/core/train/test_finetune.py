@@ -126,6 +126,22 @@ def test_losses_by_hand(loaded: Clip) -> None:
     assert abs(expected[1] - loss_by_hand(moved, moved)) > 1e-3  # a teacher that follows would be noticed
 
 
+def step_length(clip: Clip, **changes: Any) -> float:
+    """How far one step moves all weights together."""
+    one = {"iterations": 1, "ema": 0.0, "weight_decay": 0.0}
+    start, moved = (weights(train(clip, **one, **changes, **more)) for more in ({"learning_rate": 1e-30}, {}))
+    return math.sqrt(sum(float((moved[name] - start[name]).square().sum()) for name in start))
+
+
+def test_soft_labels_teach_from_the_first_step(loaded: Clip) -> None:
+    """A teacher that predicts what the student predicts, as it would at the student's own temperature, has
+    nothing to teach: no gradient, for good."""
+    hard, soft = (step_length(loaded, loss=loss) for loss in ("cross-entropy", "soft-labels"))
+    assert soft > 0.1 * hard
+    same = step_length(loaded, loss="soft-labels", soft_label_temperature=25.0)
+    assert same < 1e-5 * hard
+
+
 def test_in_turn_is_one_augmentation_a_step(loaded: Clip) -> None:
     first = train(loaded, iterations=1, augmentations="in-turn")
     assert raw(first) == raw(train(loaded, PROMPTS[:1], iterations=1, augmentations="mean"))
