@@ -15,6 +15,7 @@ from mudg_core.errors import StorageError
 from mudg_core.plan import paper as published
 from mudg_core.plan.cost import Cost, Estimate, estimate, measured, total
 from mudg_core.plan.hardware import A100, THIS_MACHINE, Hardware, profile
+from mudg_core.plan.placement import SINGLE_ONLY
 from mudg_core.plan.probe import probe
 from mudg_core.plan.stages import costs, exchange, index_sizes
 from mudg_core.plan.trial import embed_rate
@@ -109,6 +110,7 @@ def _json(work: Workload, machine: Hardware, estimates: list[Estimate], with_pap
 def _line(item: Estimate, with_paper: bool) -> Json:
     line = asdict(item.cost) | {
         "hours": item.hours,
+        "on": item.machine.kind,
         "hours_half": item.hours_half,
         "bound": item.bound,
         "fits_in_memory": item.fits,
@@ -151,14 +153,20 @@ def _text(work: Workload, machine: Hardware, estimates: list[Estimate], with_pap
 
 
 def _heading(work: Workload, machine: Hardware) -> str:
-    rate = units.three_digits(machine.flop_rate() / 1e12)
     return (
         f"corpus    {units.count(work.rows)} rows, {work.settings.encode.model} ({work.dim} dimensions)\n"
         f"index     {units.count(work.cells)} cells, code {work.settings.index.code}, trained on "
         f"{units.count(work.pairs)} texts; q(p) over {_searched(work)}\n"
         f"target    {units.count(work.queries)} queries of {units.count(work.classes)} classes, "
         f"student {work.settings.train.model}, {units.count(work.tested)} evaluation images\n"
-        f"hardware  {machine.devices} x {machine.name}: {rate} TFLOP/s, {units.size(machine.memory_rate)}/s "
+        f"hardware  {_rates(machine)}" + (f"\nhost      {_rates(machine.host)}" if machine.host else "")
+    )
+
+
+def _rates(machine: Hardware) -> str:
+    rate = units.three_digits(machine.flop_rate() / 1e12)
+    return (
+        f"{machine.devices} x {machine.name}: {rate} TFLOP/s, {units.size(machine.memory_rate)}/s "
         f"memory, {units.size(machine.storage_rate)}/s storage\n          {machine.source}"
     )
 
@@ -171,20 +179,27 @@ def _searched(work: Workload) -> str:
 
 
 def _table(machine: Hardware, estimates: list[Estimate], with_paper: bool) -> str:
-    """Times in half precision only where they differ, the paper's only where its scale was asked for."""
-    half = machine.half > machine.sgemm
-    header = ["stage", "FLOP", "moved", "read", "written", "memory", "storage", "time"]
-    header += ["bound", *(["in half"] if half else []), *(["the paper's"] if with_paper else [])]
+    """Where a stage runs and half precision only for a GPU, the paper's times only where its scale was asked
+    for."""
+    gpu = machine.kind == "gpu"
+    header = ["stage", "FLOP", "moved", "read", "written", "memory", "storage", *(["on"] if gpu else [])]
+    header += ["time", "bound", *(["in half"] if gpu else []), *(["the paper's"] if with_paper else [])]
     rows = []
     for item in estimates:
-        row = [*_cells(item.cost, item.fits), units.duration(item.hours), item.bound]
         figure = published.BY_STAGE.get(item.cost.stage)
-        row += [units.duration(item.hours_half)] if half else []
+        row = _cells(item.cost, item.fits) + ([item.machine.kind] if gpu else [])
+        row += [units.duration(item.hours), item.bound, *([_half(item)] if gpu else [])]
         rows.append(row + ([figure.short if figure else ""] if with_paper else []))
-    sums = _cells(total([item.cost for item in estimates]), True)
-    hours = _hours(estimates)
-    sums += [units.duration(hours["hours"]), "", *([units.duration(hours["hours_half"])] if half else [])]
+    sums, hours = _cells(total([item.cost for item in estimates]), True), _hours(estimates)
+    sums += [*([""] if gpu else []), units.duration(hours["hours"]), ""]
+    sums += [units.duration(hours["hours_half"])] if gpu else []
     return table_of([*rows, sums + ([""] if with_paper else [])], header)
+
+
+def _half(item: Estimate) -> str:
+    """Nothing where it cannot be: on a CPU, and where a stage computes in single precision only."""
+    possible = item.machine.kind == "gpu" and item.cost.stage not in SINGLE_ONLY
+    return units.duration(item.hours_half) if possible else ""
 
 
 def _cells(cost: Cost, fits: bool) -> list[str]:
@@ -214,14 +229,18 @@ def _index_line(work: Workload) -> str:
 def _notes(work: Workload, machine: Hardware, estimates: list[Estimate]) -> list[str]:
     notes = [
         "Times are lower bounds (the slowest of arithmetic, memory and storage), in single precision and "
-        "without downloads;\none that was measured is from a short trial. Memory is what the data needs, "
-        "over all workers. finetune and\nwhat follows is of one model, roughly."
+        "without downloads.\nA `measured` one is from a short trial. Memory is what the data needs, "
+        "over all workers. finetune and\nwhat follows are of one model, roughly."
     ]
+    if machine.kind == "gpu":
+        notes.append("cpu: the stage has no GPU code, and runs on the host, of which there is one.")
+    elif machine.name == THIS_MACHINE and work.settings.compute.device != "cpu":
+        notes.append("The GPU of this machine is not measured: times are those of its CPUs.")
     if work.pair_images < work.rows:
         flop = units.flop(2.0 * work.pairs * work.rows * work.dim)
         notes.append(f"`mudg index build` searches the whole corpus for q(p): {flop} FLOP.")
-    over = [item.cost.stage for item in estimates if not item.fits]
+    over = [item for item in estimates if not item.fits]
     if over:
-        room = units.size(machine.memory_bytes)
-        notes.append(f"! does not fit into the {room} of memory of this hardware: {', '.join(over)}.")
+        rooms = (f"{item.cost.stage} ({units.size(item.machine.memory_bytes)})" for item in over)
+        notes.append(f"! does not fit into memory: {', '.join(rooms)}.")
     return notes

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mudg_core.plan.hardware import Hardware
+from mudg_core.plan.placement import GPU_STAGES, SINGLE_ONLY
 
 FLOAT = 4
 HALF = 2
@@ -34,20 +35,24 @@ class Cost:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A cost on some hardware."""
+    """A cost on the machine that the stage runs on: the hardware, or its host."""
 
     cost: Cost
+    machine: Hardware
     hours: float
     bound: str  # which of the three it is
-    hours_half: float  # if its matrix products were in half precision
-    fits: bool  # in memory
+    hours_half: float  # in half precision, where the stage has that
+
+    @property
+    def fits(self) -> bool:
+        return self.cost.memory <= self.machine.memory_bytes
 
 
 def estimate(cost: Cost, hardware: Hardware) -> Estimate:
-    hours, bound = _slowest(cost, hardware, half=False)
-    return Estimate(
-        cost, hours, bound, _slowest(cost, hardware, half=True)[0], cost.memory <= hardware.memory_bytes
-    )
+    machine = hardware if cost.stage in GPU_STAGES else hardware.host or hardware
+    hours, bound = _slowest(cost, machine, half=False)
+    halved, _ = _slowest(cost, machine, half=cost.stage not in SINGLE_ONLY)
+    return Estimate(cost, machine, hours, bound, halved)
 
 
 def _slowest(cost: Cost, hardware: Hardware, *, half: bool) -> tuple[float, str]:
@@ -61,7 +66,7 @@ def _slowest(cost: Cost, hardware: Hardware, *, half: bool) -> tuple[float, str]
 
 
 def measured(item: Estimate, seconds: float) -> Estimate:
-    """An estimate whose time is not reckoned but was tried out."""
+    """An estimate whose time is not computed but was measured."""
     return replace(item, hours=seconds / 3600, hours_half=seconds / 3600, bound="measured")
 
 

@@ -16,7 +16,7 @@ THIS_MACHINE = "this-machine"
 
 @dataclass(frozen=True)
 class Hardware:
-    """One kind of device, and how many of it."""
+    """One kind of device, and how many of it. A GPU has a host, whose CPUs run what has no GPU code."""
 
     name: str
     sgemm: float  # float32 matrix products, which is what the pipeline computes in
@@ -27,6 +27,11 @@ class Hardware:
     source: str
     efficiency: float = 1.0
     devices: int = 1
+    host: Hardware | None = None  # one, however many devices
+
+    @property
+    def kind(self) -> str:
+        return "gpu" if self.host else "cpu"
 
     def flop_rate(self, *, half: bool = False) -> float:
         """FLOP a second that all devices together are counted on for."""
@@ -45,17 +50,6 @@ class Hardware:
         return self.memory * self.devices * GIGA
 
 
-A100 = Hardware(
-    name="a100",
-    sgemm=19_500,
-    half=312_000,
-    memory_bandwidth=2_039,
-    memory=80,
-    storage_bandwidth=2,
-    efficiency=0.6,
-    source="NVIDIA A100 80 GB SXM datasheet (FP32, FP16 tensor cores, HBM2e), 60 % of it reached; "
-    "storage: an NVMe drive at 2 GB/s, assumed",
-)
 CPU_64 = Hardware(
     name="cpu-64",
     sgemm=64 * 2.45 * 32,  # cores x GHz x FLOP a cycle: two 8-wide fused multiply-adds
@@ -66,6 +60,18 @@ CPU_64 = Hardware(
     efficiency=0.6,
     source="64 cores with AVX2 at 2.45 GHz (as AMD EPYC 7763), 60 % of their peak reached; "
     "512 GB of memory and storage at 2 GB/s, assumed",
+)
+A100 = Hardware(
+    name="a100",
+    sgemm=19_500,
+    half=312_000,
+    memory_bandwidth=2_039,
+    memory=80,
+    storage_bandwidth=2,
+    efficiency=0.6,
+    host=CPU_64,
+    source="NVIDIA A100 80 GB SXM datasheet (FP32, FP16 tensor cores, HBM2e), 60 % of it reached; "
+    "storage: an NVMe drive at 2 GB/s, assumed",
 )
 PROFILES = {profile.name: profile for profile in (A100, CPU_64)}
 NAMES = (THIS_MACHINE, *PROFILES)

@@ -1,5 +1,5 @@
-"""The cost of making an index: embed, pair, train, populate. What a target costs is in `target_stages.py`
-and `judged_stages.py`.
+"""The cost of making an index: embed, pair, train, populate. The router is in `router_stages.py`; what a
+target costs is in `target_stages.py` and `judged_stages.py`.
 
 Every function is one arrow of the pipeline's diagram. Memory is what a stage holds for its data, over all
 workers; each process needs some hundred megabytes more for Python and its libraries.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mudg_core.index.codes import SCALAR_BITS, vector_bytes
 from mudg_core.index.pairs import NEIGHBORS
 from mudg_core.index.variants import CENTROIDS
-from mudg_core.plan import judged_stages, target_stages
+from mudg_core.plan import judged_stages, router_stages, target_stages
 from mudg_core.plan.cost import FLOAT, HALF, Cost, product
 from mudg_core.plan.workload import Workload
 
@@ -24,7 +24,7 @@ PQ_CENTROIDS = 256
 
 def costs(work: Workload) -> list[Cost]:
     """All stages that cost something, about in the order they run."""
-    index = [embed(work), pair(work), train(work), populate(work)]
+    index = [embed(work), pair(work), train(work), *router_stages.costs(work), populate(work)]
     return [*index, *target_stages.costs(work), *judged_stages.costs(work)]
 
 
@@ -86,7 +86,7 @@ def exchange(work: Workload) -> Exchange:
 def train(work: Workload) -> Cost:
     """Iterations over pairs that stay in memory, spread over the workers: both sides of each as float32.
     Where variants are compared, each kind of centroids is trained once."""
-    kinds, sent = len(CENTROIDS) if work.settings.index.variant == "auto" else 1, exchange(work)
+    kinds, sent = _kinds(work), exchange(work)
     iterations = kinds * work.settings.index.iterations
     flop, moved = product(work.pairs, work.cells, work.dim)
     sums = FLOAT * work.pairs * work.dim  # each text is added to its cell's sum
@@ -100,6 +100,10 @@ def train(work: Workload) -> Cost:
         memory=2 * FLOAT * work.pairs * work.dim + traffic,
         stored=kinds * sent.centroids_out,
     )
+
+
+def _kinds(work: Workload) -> int:
+    return len(CENTROIDS) if work.settings.index.variant == "auto" else 1
 
 
 def index_bytes(work: Workload, code: str) -> int:
@@ -123,16 +127,17 @@ def index_sizes(work: Workload) -> dict[str, int]:
 
 
 def populate(work: Workload) -> Cost:
-    """Every image to its nearest centroid, then into the index: one part in the memory of each worker at a
-    time, so memory does not grow with the corpus."""
+    """Every image to its nearest centroid (of each kind, where variants are compared), then into the index:
+    one part in the memory of each worker at a time, so memory does not grow with the corpus."""
     flop, moved = product(work.rows, work.cells, work.dim)
+    kinds = _kinds(work)
     code, rows = work.settings.index.code, min(work.rows, work.settings.index.rows_per_part)
     index, busy = index_bytes(work, code), min(work.workers, -(-work.rows // rows))
     return Cost(
         "populate",
-        flop=flop,
-        moved=moved + index,
-        read=HALF * work.rows * work.dim,
+        flop=kinds * flop,
+        moved=kinds * moved + index,
+        read=(kinds + 1) * HALF * work.rows * work.dim,  # once more to write the index
         written=index,
         memory=busy * (_part_bytes(work, code, rows) + FLOAT * work.dim * (work.cells + work.block)),
         stored=index,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from flows import build_classifier
+from flows import build_classifier, build_index
 from flows.cli import plan as command
 from flows.cli import units
 from flows.cli.app import app
 from mudg_core.plan.hardware import Hardware
+from tasks import coarse, index
 from tasks.policy import Stage
 
 runner = CliRunner()
@@ -66,9 +68,10 @@ def test_the_papers_scale_as_json() -> None:
     assert result["hardware"]["name"] == "a100" and result["workload"]["pair_images"] == 20_000_000
     assert (result["workload"]["queries"], result["workload"]["training_images"]) == (16_000, 96_000)
     assert stage(result, "augment")["flop"] == (4_227_000 + 16_000 + 1_000) * 13_299_683_328  # a pool of 4227
-    populate = stage(result, "populate")
+    populate, pair = stage(result, "populate"), stage(result, "pair")
     assert populate["stored"] == 850_640_000_000 + 131_072 * 768 * 4
-    assert populate["hours"] == pytest.approx(4.3688e17 / 11.7e12 / 3600, rel=1e-3)
+    assert populate["hours"] == pytest.approx(4.3688e17 / 3.0106e12 / 3600, rel=1e-3)  # on the host
+    assert pair["hours"] == pytest.approx(6.144e17 / 11.7e12 / 3600, rel=1e-3) == pair["hours_half"]
     assert (populate["bound"], populate["fits_in_memory"]) == ("compute", True)
     assert (populate["paper"]["seconds"], populate["paper"]["stored_bytes"]) == (86_400, 850e9)
     assert stage(result, "pair")["paper"] is None
@@ -85,13 +88,55 @@ CALLED = {
     "dataset": "fetch",
     "model": "finetune",
 }
+CALLED_BACK = {line: name for name, line in CALLED.items()}
 SMALL = {"warnings", "map", "recall", "report"}
 
 
+# Lines of the plan for the stages of an index; lines of two stages, or of a part of one.
+INDEX = {"embed": {"embedding-shard"}, "pair": {"neighbors"}, "train": {"centroids"}, "router": {"router"}}
+INDEX |= {"populate": {"cells", "index-part"}, "spill": {"router", "index-part"}}
+
+
+def stages(*modules: ModuleType) -> dict[str, Stage]:
+    return {v.name: v for module in modules for v in vars(module).values() if isinstance(v, Stage)}
+
+
+def test_the_plan_has_on_the_gpu_what_asks_for_one() -> None:
+    """Stages without `gpu=True` are given the CPU whatever the settings say."""
+    run = stages(build_classifier, build_index, coarse, index)
+    lines = {line["stage"]: line["on"] for line in as_json("plan", "--hardware", "a100")["stages"]}
+    names = {line: INDEX.get(line, {CALLED_BACK.get(line, line)}) for line in lines}
+    assert lines == {
+        line: "gpu" if all(run[name].gpu for name in made) else "cpu" for line, made in names.items()
+    }
+    assert not any(run[name].gpu for line in names if lines[line] == "cpu" for name in names[line])
+    assert {line["on"] for line in as_json(*CPU)["stages"]} == {"cpu"}
+
+
+def test_a_stage_without_gpu_code_gets_no_time_of_the_gpu() -> None:
+    shown = runner.invoke(app, ["plan", "--hardware", "a100"]).stdout
+    rows = {line.split()[0]: line.split() for line in shown.split("\n\n")[1].splitlines()}
+    assert {name for name, row in rows.items() if row[-1] in ("compute", "memory", "storage")} == {
+        name for name, row in rows.items() if "cpu" in row or name == "pair"
+    }  # these have nothing after `bound`: no time in half precision
+    same = {line["stage"]: line["hours"] for line in as_json(*CPU)["stages"]}
+    on_a100 = {line["stage"]: line for line in as_json("plan", "--hardware", "a100")["stages"]}
+    assert all(line["hours"] == same[name] for name, line in on_a100.items() if line["on"] == "cpu")
+    assert "no GPU code" in shown and "host" in shown
+
+
+def test_a_gpu_of_this_machine_is_not_claimed_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        command, "probe", lambda folder: Hardware("this-machine", 70, 70, 15, 16, 1, "a test")
+    )
+    shown = runner.invoke(app, ["plan", "--set", "compute.device=cuda"]).stdout
+    assert "The GPU of this machine is not measured" in shown
+
+
 def test_no_stage_of_a_target_is_forgotten() -> None:
-    run = {value.name for value in vars(build_classifier).values() if isinstance(value, Stage)}
+    run = set(stages(build_classifier))
     planned = [line["stage"] for line in as_json(*CPU)["stages"]]
-    assert {CALLED.get(name, name) for name in run - SMALL} == set(planned[4:])  # after those of the index
+    assert {CALLED.get(name, name) for name in run - SMALL} == set(planned[6:])  # after those of the index
     assert run >= SMALL | CALLED.keys() and len(planned) == len(set(planned))
 
 

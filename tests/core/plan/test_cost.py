@@ -33,6 +33,21 @@ def test_devices_share_work_and_memory_but_one_storage() -> None:
     assert not estimate(Cost("s", 0, 0, 0, 0, 3e9, 0), machine()).fits
 
 
+def test_a_stage_without_gpu_code_runs_on_the_host() -> None:
+    """The card is four times as fast as its host; `train` is k-means, which has no GPU code."""
+    card = machine(sgemm=4, memory=4, host=machine(half=1))
+    on_gpu, on_cpu = (estimate(Cost(s, 8 * HOUR, 0, 0, 0, 2e9, 0), card) for s in ("embed", "train"))
+    assert (on_gpu.machine.kind, on_gpu.hours, on_gpu.fits) == ("gpu", 2, True)
+    assert (on_cpu.machine.kind, on_cpu.hours, on_cpu.hours_half, on_cpu.fits) == ("cpu", 8, 8, False)
+    assert estimate(Cost("embed", HOUR, 0, 0, 0, 0, 0), machine()).machine.kind == "cpu"
+
+
+def test_q_of_p_is_never_in_half_precision() -> None:
+    card = machine(host=machine())
+    assert estimate(Cost("pair", 8 * HOUR, 0, 0, 0, 0, 0), card).hours_half == 8
+    assert estimate(Cost("embed", 8 * HOUR, 0, 0, 0, 0, 0), card).hours_half == 2
+
+
 def test_only_a_share_of_the_datasheet_is_counted_on() -> None:
     half_as_good = machine(efficiency=0.5)
     assert estimate(Cost("s", HOUR, 0, 0, 0, 0, 0), half_as_good).hours == 2

@@ -17,6 +17,7 @@ def test_a100_is_sixty_percent_of_its_datasheet() -> None:
     assert a100.flop_rate(half=True) == pytest.approx(187.2e12)
     assert a100.memory_rate == pytest.approx(1.2234e12)
     assert a100.memory_bytes == 80e9
+    assert a100.kind == "gpu" and a100.host is profile("cpu-64") and profile("cpu-64").kind == "cpu"
 
 
 def test_cpu_64_gains_nothing_from_half_precision() -> None:

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch.utils.flop_counter import FlopCounterMode
 
 from mudg_core.index import ivf
+from mudg_core.index import router as index_router
+from mudg_core.index.coarse import Centring, Coarse
+from mudg_core.index.router import EPOCHS
+from mudg_core.plan.router_stages import router, spill
 from mudg_core.plan.stages import costs, embed, exchange, index_bytes, index_sizes, pair, populate, train
 from tests.core.index.making import sphere
 from tests.core.plan.making import paper, small
@@ -87,6 +92,7 @@ def test_comparing_variants_trains_each_kind_of_centroids_and_may_spill() -> Non
     one, all_ = small(), small(index={"variant": "auto"})
     assert train(all_).flop == 3 * train(one).flop
     assert train(all_).memory == train(one).memory
+    assert populate(all_).flop == 3 * populate(one).flop  # every image to its cell, for each kind
     assert populate(all_).stored - populate(one).stored == 100 * (4 * 128 + 8)  # a tenth of the rows
 
 
@@ -108,7 +114,62 @@ def test_codes_are_compared() -> None:
     assert sizes["pq64"] == 2_170_000_000 * 72 + codebook + centroids
 
 
+def test_router_by_hand() -> None:
+    """95 texts to fit, 5 to stop by, 10 cells: forward and back to the weights for twelve epochs, the check
+    thirteen times, and once all texts for their first cell. One step an epoch. `spilled` fits twice."""
+    made = router(small(index={"variant": "routed"}))
+    each = 2 * 10 * 128
+    assert made.flop == each * (12 * 2 * 95 + 13 * 5 + 100)
+    assert made.moved == 4 * 12 * (9 * 10 * 128 + 6 * 512 * 10)
+    assert made.read == 100 * 2 * 128 + 1000 * 16
+    assert made.stored == 2 * 4 * 10 * 128 + 100 * 12
+    assert router(small(index={"variant": "spilled"})).flop == 2 * made.flop
+    auto = router(small(index={"variant": "auto"}))
+    assert (auto.flop, auto.stored, auto.memory) == (3 * made.flop, 2 * made.stored, made.memory)
+
+
+def test_router_as_torch_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All epochs of a real fit; the first cells of all texts, which numpy finds, are not in it."""
+    monkeypatch.setattr(index_router, "PATIENCE", EPOCHS + 1)
+    texts, homes = sphere(100, 128), np.arange(1000).reshape(100, 10, 1) % 10
+    nothing = np.zeros(128, np.float32)
+    level = Coarse(
+        Centring(nothing, nothing), sphere(10, 128), sphere(10, 128), np.zeros(10, np.float32), False
+    )
+    with FlopCounterMode(display=False) as counter:
+        index_router.fit(level, texts, homes, seed=0)
+    assert counter.get_total_flops() == router(small(index={"variant": "routed"})).flop - 2 * 100 * 10 * 128
+
+
+def test_spill_by_hand() -> None:
+    """The votes of 100 texts in ten shards, over all rows once and by part once more."""
+    made = spill(small(index={"variant": "spilled"}))
+    assert made.flop == 0 and made.stored == 0
+    assert made.moved == 10 * (24 * 100 * 10 * 11 + 2 * 16 * 1000)
+    assert made.read == 100 * 10 * 11 * 12 + 16 * 1000
+
+
+@pytest.mark.parametrize(
+    ("variant", "rows"),
+    [
+        ("kmeans", []),
+        ("paired", []),
+        ("centred", []),
+        ("routed", ["router"]),
+        ("spilled", ["router", "spill"]),
+    ],
+)
+def test_only_variants_with_a_router_pay_for_one(variant: str, rows: list[str]) -> None:
+    named = [cost.stage for cost in costs(small(index={"variant": variant}))]
+    assert named[2 : named.index("populate")] == ["train", *rows]
+
+
 def test_stages_are_those_of_the_diagram_in_its_order() -> None:
     names = "embed pair train populate augment search label select fetch finetune"
     names += " held-out gate evaluation leaks zero-shot scores classifier"
     assert [cost.stage for cost in costs(small())] == names.split()
+    assert {cost.stage for cost in costs(small(index={"variant": "auto"}))} == {
+        *names.split(),
+        "router",
+        "spill",
+    }
