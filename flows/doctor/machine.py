@@ -10,6 +10,7 @@ from flows.stack.parts import PARTS
 from flows.stack.state import read_state
 from mudg_core.errors import MudgError
 
+USE = "models and q(p) use it, k-means, cells and searches run on the CPU"
 TIGHT_BYTES, LITTLE_BYTES = 2e9, 10e9  # a demo run takes one; a shard with its images about five
 
 
@@ -37,25 +38,12 @@ def gpu(case: Case) -> list[Finding]:
             return [warning("gpu", "there is one, and compute.device is cpu", "--set compute.device=cuda")]
         return [ok("gpu", "none, and compute.device is cpu")]
     if not there:
-        return [
-            fault("gpu", f"compute.device is {device}, and torch sees no GPU", "mend driver and torch build")
-        ]
+        found = f"compute.device is {device}, and torch sees no GPU"
+        return [fault("gpu", found, "fix the driver or torch's build")]
     number, count = int(device.partition(":")[2] or 0), torch.cuda.device_count()
     if number >= count:
         return [fault("gpu", f"compute.device is {device}, and there are {count}", "name one that is there")]
-    return [ok("gpu", f"{count} × {torch.cuda.get_device_name(number)}"), *_faiss()]
-
-
-def _faiss() -> list[Finding]:
-    import faiss
-
-    if getattr(faiss, "get_num_gpus", lambda: 0)() > 0:
-        return []
-    return [
-        warning(
-            "faiss", "built for CPUs: searches do not use the GPU", "install the extra gpu instead of cpu"
-        )
-    ]
+    return [ok("gpu", f"{count} × {torch.cuda.get_device_name(number)}; {USE}")]
 
 
 def disk(case: Case) -> list[Finding]:

@@ -24,7 +24,7 @@ def python(case: Case) -> list[Finding]:
     wanted = _metadata("Requires-Python") or ">=3.11"
     if Requirement(f"python{wanted}").specifier.contains(version):
         return [ok("python", version)]
-    return [fault("python", f"{version}, and mudg wants {wanted}", "use Python 3.11")]
+    return [fault("python", f"{version}, and mudg wants {wanted}", f"use a Python {wanted}")]
 
 
 def pins(case: Case) -> list[Finding]:
@@ -40,7 +40,7 @@ def pins(case: Case) -> list[Finding]:
     if wrong:
         return [fault("packages", ", ".join(wrong), SETUP)]
     shown = ", ".join(f"{name} {_version(name)}" for name in ("prefect", "distributed", "torch"))
-    return [ok("packages", f"{len(main)} as pinned; {shown}")]
+    return [ok("packages", f"{len(main)} in versions that mudg allows; {shown}")]
 
 
 def breakages(case: Case) -> list[Finding]:

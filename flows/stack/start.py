@@ -140,7 +140,7 @@ def _workers(compute: ComputeSettings) -> int:
     raise SettingsError(
         what="compute.device is cuda, and torch sees no GPU",
         where="compute.device",
-        fix="mend driver and torch build (`mudg doctor`), or set compute.device to cpu",
+        fix="fix the driver or torch's build (`mudg doctor`), or set compute.device to cpu",
     )
 
 

@@ -51,8 +51,8 @@ def router(work: Workload) -> Cost:
 
 
 def spill(work: Workload) -> Cost:
-    """Sorting votes: of all texts' neighbours once, and of those found in each shard, where its part is written.
-    The second homes themselves are in the size of the index."""
+    """Sorting votes: of all texts' neighbours once, and of those found in each shard where its part is
+    written. The second homes themselves are in the size of the index."""
     shards = -(-work.pair_images // work.block)
     votes, places = VOTE * work.pairs * NEIGHBORS, PLACE * work.rows
     return Cost(

@@ -176,7 +176,6 @@ def test_workers_of_another_version_are_named() -> None:
 
 
 def test_devices_that_are_not_there_are_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import faiss
     import torch
 
     on_gpu = case(tmp_path, compute={"device": "cuda:1"})
@@ -188,10 +187,23 @@ def test_devices_that_are_not_there_are_faults(tmp_path: Path, monkeypatch: pyte
     assert "there are 1" in machine.gpu(on_gpu)[0].found
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"device {number}")
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0, raising=False)
-    assert [one.level for one in machine.gpu(on_gpu)] == ["ok", "warning"]
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
-    assert machine.gpu(on_gpu) == [ok("gpu", "2 × device 1")]
+    [found] = machine.gpu(on_gpu)
+    assert found.level == "ok" and found.found.startswith("2 × device 1")
+
+
+def test_no_faiss_is_promised_to_search_on_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search has GPU code, whichever faiss is installed."""
+    import faiss
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: "a card")
+    findings = []
+    for count in (0, 1):
+        monkeypatch.setattr(faiss, "get_num_gpus", lambda count=count: count, raising=False)
+        findings.append(machine.gpu(case(tmp_path, compute={"device": "cuda"})))
+    assert findings[0] == findings[1] and "searches run on the CPU" in findings[0][0].found
 
 
 def test_a_full_disk_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
