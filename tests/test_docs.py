@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from benchmarks import quoted
 from flows.cli.app import app
 from mudg_core.evaluate.images import Source
 from mudg_core.settings import Settings
@@ -267,6 +268,76 @@ def test_a_setting_that_is_not_there_is_noticed() -> None:
     named = settings_named(text)
     assert named == {"index.cellz", "gc.nope", "index.cells", "train.x", "index.md"}
     assert named - known_settings() == {"index.cellz", "gc.nope", "train.x", "index.md"}
+
+
+# -- figures ----------------------------------------------------------------------------------------------
+
+COMMIT = re.compile(r"<!--=(\S+) (?:commit|measured_at/\S+)-->")
+LINKED = re.compile(r"benchmarks/results/([\w-]+)\.json")
+
+
+def quoted_files(text: str) -> set[str]:
+    return {mark[2] for mark in quoted.MARK.finditer(text)} | {rows[1] for rows in quoted.ROWS.finditer(text)}
+
+
+@pages
+def test_figures_are_those_of_the_results(page: Path) -> None:
+    """`python -m benchmarks.quoted` fills them in."""
+    text = page.read_text()
+    assert quoted.filled(text) == text
+
+
+@pages
+def test_every_mark_is_read_and_rendered(page: Path) -> None:
+    """One at the beginning of a line would make the line HTML, in which Markdown is not rendered."""
+    text = page.read_text()
+    assert text.count("<!--=") == len(quoted.MARK.findall(text))
+    assert text.count("<!--rows") == len(quoted.ROWS.findall(text))
+    assert not re.search(r"^\s*<!--=", text, re.MULTILINE)
+
+
+@pages
+def test_figures_come_with_their_commit(page: Path) -> None:
+    """And a page that names a file of results takes its figures from there."""
+    text = page.read_text()
+    assert quoted_files(text) == set(COMMIT.findall(text))
+    assert set(LINKED.findall(text)) <= quoted_files(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("<!--=x line/ratio-->1.0 times", "<!--=x line/ratio-->2.3 times"),
+        ("<!--=x line/ratio-->**1**, and", "<!--=x line/ratio-->**2**, and"),
+        ("<!--=x line/ratio * 1000-->7, 8", "<!--=x line/ratio * 1000-->2,346, 8"),
+        ("<!--=x line/ratio - 3-->+1.00", "<!--=x line/ratio - 3-->−0.65"),
+        ("<!--=x line/ratio + 1-->+1", "<!--=x line/ratio + 1-->+3"),
+        ("<!--=x list/*/b / 2-->0.0", "<!--=x list/*/b / 2-->2.5"),
+        ("<!--=x list/name=second/b-->0", "<!--=x list/name=second/b-->6"),
+        ("<!--=x commit-->0000000.", "<!--=x commit-->01b16b3-dirty."),
+    ],
+)
+def test_figures_are_filled_in(text: str, filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    results(monkeypatch)
+    assert quoted.filled(text) == filled and quoted.filled(filled) == filled
+
+
+def test_rows_of_a_table_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    results(monkeypatch)
+    top = "<!--rows x\n| [list/name={}/b .1f] ± [line/ratio * 100 .0f] % |\n-->\n\n"
+    top += "| a | b | c |\n|---|---|---|\n"
+    assert quoted.filled(f"{top}| x | `second` y | 0 |\n") == f"{top}| x | `second` y | 6.0 ± 235 % |\n"
+    with pytest.raises(ValueError, match="no name"):
+        quoted.filled(f"{top}| x | y | 0 |\n")
+
+
+def results(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {
+        "commit": "01b16b3057d05-dirty",
+        "line": {"ratio": 2.3456},
+        "list": [{"name": "first", "b": 4}, {"name": "second", "b": 6}],
+    }
+    monkeypatch.setattr(quoted, "_results", {"x": body}.__getitem__)
 
 
 # -- tables and the site ----------------------------------------------------------------------------------
