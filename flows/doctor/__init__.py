@@ -1,1 +1,1 @@
-"""`mudg doctor`: what is wrong, and how to mend it. Each check is a function that looks at one thing."""
+"""`mudg doctor`: checks the installation and suggests fixes. Each check is a function of one thing."""

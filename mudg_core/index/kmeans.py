@@ -2,7 +2,7 @@
 
 Both assign *images* to cells. They differ in what a cell's centroid is: the mean of the texts paired with
 the cell's images (paired), or the mean of the images themselves (plain). Text queries land near text
-means, so an index with paired centroids finds their images with far fewer probes.
+means, so an index with paired centroids needs fewer probes; how many fewer depends on the data.
 
 However the pairs are spread over shards and workers, a seed gives the same bytes. Two things make it so.
 Pairs are assigned and summed tile by tile, on a fixed grid. And what is summed lies on a grid of 2^-26, on

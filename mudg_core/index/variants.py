@@ -1,9 +1,9 @@
 """Variants of the coarse level, and which of them suits the data at hand.
 
-How much each step gives depends on the data: on loose pairs paired centroids gain nothing over plain k-means,
+How much each step gives depends on the data: on loose pairs paired centroids gain little over plain k-means,
 and with few texts a cell a router gains little. So a build tries them on tuning queries and takes the one
 that reads the fewest vectors for the same recall. Plain k-means is always among them, so the choice is never
-worse.
+worse on those queries.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def index_list(as_json: AsJson = False, file: SettingsFile = None, changes: Over
 @app.command("promote")
 def index_promote(
     index: Annotated[str, typer.Argument(help="`index/beginning-of-key`.", show_default=False)],
-    force: Annotated[bool, typer.Option(help="Whatever its recall is.")] = False,
+    force: Annotated[bool, typer.Option(help="Skip the recall check.")] = False,
     as_json: AsJson = False,
     file: SettingsFile = None,
     changes: Overrides = None,

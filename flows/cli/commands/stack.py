@@ -20,25 +20,31 @@ def up(
     folder: Folder = FOLDER,
     ui_port: Annotated[
         int | None,
-        typer.Option(min=1, max=65_535, help="Of Prefect's UI.", show_default="4200, or the next free one"),
+        typer.Option(
+            min=1, max=65_535, help="Port of Prefect's UI.", show_default="4200, or the next free one"
+        ),
     ] = None,
     s3_port: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=65_535,
-            help="Of the store, which takes three more after it, and these four plus 10000.",
+            help="First of four consecutive S3 ports; gRPC uses each + 10000.",
             show_default="free ones",
         ),
     ] = None,
     dask_port: Annotated[
         int | None,
         typer.Option(
-            min=1, max=65_535, help="Of Dask's scheduler, and one after it.", show_default="free ones"
+            min=1,
+            max=65_535,
+            help="First of two consecutive ports of Dask's scheduler.",
+            show_default="free ones",
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Of Dask.", show_default="compute.workers")
+        int | None,
+        typer.Option(min=1, max=256, help="Number of Dask workers.", show_default="compute.workers"),
     ] = None,
     index_cron: Annotated[
         str | None,
@@ -98,7 +104,7 @@ def doctor(
     file: SettingsFile = None,
     changes: Overrides = None,
 ) -> None:
-    """Say what is wrong and how to mend it: versions, storage, Prefect, Dask, GPU, disk, the stack.
+    """Check the installation and suggest fixes: versions, storage, Prefect, Dask, GPU, disk, the stack.
 
     Exit code 1 if something is at fault. Changes nothing, but for an object in the store that it puts there
     to see what the store does, and takes away again.

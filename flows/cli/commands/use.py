@@ -182,7 +182,7 @@ def compare(
     file: SettingsFile = None,
     changes: Overrides = None,
 ) -> None:
-    """Compare MUDG with everything that the paper compares it with, on targets with evaluation images.
+    """Compare MUDG with baselines, ablations and a few-shot upper bound, on targets with evaluation images.
 
     Prompts alone, plain retrieval, ways to select images, adapters without training, ablations, profiles, and
     an upper bound. Rows share what they have in common; a second run computes what is new. Examples:
@@ -206,7 +206,10 @@ def plan(
     ] = False,
     hardware: Annotated[
         str | None,
-        typer.Option(help="this-machine (measured), a100 or cpu-64.", show_default="this-machine"),
+        typer.Option(
+            help="this-machine (its CPUs, measured), a100 (with a cpu-64 as host) or cpu-64.",
+            show_default="this-machine, or a100 with --paper",
+        ),
     ] = None,
     devices: Annotated[int, typer.Option(min=1, max=10_000, help="How many of them.")] = 1,
     rows: Annotated[
@@ -220,7 +223,9 @@ def plan(
     ] = None,
     evaluation_images: Annotated[
         int | None,
-        typer.Option(min=0, help="Of the target.", show_default="evaluate.demo_images_per_class each"),
+        typer.Option(
+            min=0, help="Evaluation images of the target.", show_default="evaluate.demo_images_per_class each"
+        ),
     ] = None,
     as_json: AsJson = False,
     file: SettingsFile = None,
@@ -228,7 +233,7 @@ def plan(
 ) -> None:
     """Show what a run will cost before it runs: FLOP, bytes, memory, storage and time of every stage.
 
-    Nothing is embedded, downloaded or kept. Examples:
+    Nothing is downloaded or kept, and no corpus is read. Examples:
 
         mudg plan                         # these settings, this machine
         mudg plan --rows 5000000 --set index.cells=4096
