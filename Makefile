@@ -1,12 +1,13 @@
 # `make help` lists the targets. Everything runs in a virtual environment in .venv, which `make setup` makes
-# from Python 3.11 and pip alone; no root, nothing outside this folder (but caches).
+# from Python 3.11, 3.12 or 3.13 alone; no root, nothing outside this folder (but caches). Which Python: infra/find-python
+# looks, `make PYTHON=...` says. A .venv that is there keeps its own. Also for macOS: GNU make 3.81, bash 3.2, BSD tools.
 
 SHELL := bash
-PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements.lock
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 TOOL := $(VENV)/img2dataset
 TOOL_LOCK := img2dataset.lock
 
@@ -15,25 +16,28 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check check-infra docs format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-flow bench-gate bench-index bench-train clean
+.PHONY: help setup demo demo-full test faults interop check check-infra check-platforms docs format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-flow bench-gate bench-index bench-train clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) $(TOOL)/.ready  ## make .venv with the locked versions of everything
 
-# Where torch comes from, best first: a local CPU wheel, PyTorch's own CPU index, PyPI.
+# Where torch comes from, best first: a local CPU wheel for this very Python, PyTorch's own CPU index, the registry.
 $(READY): $(LOCK) pyproject.toml
 	@echo "setting up $(VENV) (once; about a minute)"
-	@$(PYTHON) -m venv $(VENV)
+	@infra/find-python $(BIN)/python >/dev/null 2>&1 || \
+	  { python=$$(infra/find-python $(PYTHON)) && "$$python" -m venv --clear $(VENV); }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==0.13.7"
-	@if ls $(UV_FIND_LINKS)/torch-*+cpu*.whl >/dev/null 2>&1; then \
-	  $(BIN)/uv pip install --quiet --python $(BIN)/python -r $(LOCK); \
+	@tag=$$($(BIN)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])'); \
+	if ls $(UV_FIND_LINKS)/torch-*+cpu-$$tag-*.whl >/dev/null 2>&1; then \
+	  $(INSTALL) -r $(LOCK); \
 	else \
-	  $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend=cpu -r $(LOCK) || \
-	  $(BIN)/uv pip install --quiet --python $(BIN)/python -r $(LOCK); \
+	  $(INSTALL) --torch-backend=cpu -r $(LOCK) 2>/dev/null || { \
+	    echo "no CPU build of torch from PyTorch's own index: the registry's comes, on Linux with 4 GB for GPUs"; \
+	    $(INSTALL) -r $(LOCK); }; \
 	fi
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@$(INSTALL) --no-deps -e .
 	@touch $@
 
 # img2dataset wants other versions than we do. Compiled, because at every start three processes import it all.
@@ -86,12 +90,19 @@ format: setup  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The backport `dataclasses` breaks what Python has itself; wandb reports to its makers, and we never use it.
+# One lock for every Python and machine, so lines may say where they hold. It names nothing that torch wants for GPUs:
+# a CPU build wants none of it, and others fix the versions themselves. The backport `dataclasses` breaks what Python has
+# itself; wandb reports to its makers, and we never use it.
+FOR_GPUS := triton cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13
+COMPILE := UV_FIND_LINKS= $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade \
+  --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
 lock: setup  ## resolve requirements.lock anew from pyproject.toml, and img2dataset.lock
-	$(BIN)/uv pip compile --quiet pyproject.toml --extra cpu --extra dev --python-version 3.11 --upgrade \
-	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links | sed 's/+cpu$$//' > $(LOCK)
-	echo "img2dataset==1.47.0" | $(BIN)/uv pip compile --quiet - --excludes <(printf 'dataclasses\nwandb\n') \
-	  --python-version 3.11 --upgrade --no-header --no-annotate --no-emit-index-url --no-emit-find-links > $(TOOL_LOCK)
+	$(COMPILE) pyproject.toml --extra cpu --extra dev --excludes <(printf '%s\n' $(FOR_GPUS)) -o $(LOCK)
+	echo "img2dataset==1.47.0" | $(COMPILE) - --excludes <(printf 'dataclasses\nwandb\n') -o $(TOOL_LOCK)
+
+check-platforms: setup  ## see that the registry has all of both locks for Linux, macOS and Python 3.11 to 3.13 (some minutes)
+	@PATH="$(BIN):$$PATH" $(BIN)/python infra/check_platforms.py
 
 # CUDA builds for Linux, and the versions of requirements.lock but for those that a GPU needs otherwise. What only
 # Kubernetes needs is pinned here for both images.

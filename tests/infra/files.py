@@ -18,7 +18,8 @@ from mudg_core.settings import load_settings
 ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LOCK = dict(line.split("==") for line in (ROOT / "requirements.lock").read_text().splitlines())
+LINES = (ROOT / "requirements.lock").read_text().splitlines()
+LOCK = dict(line.partition(" ;")[0].split("==") for line in LINES)
 # An innermost one, as the default of a variable may name another.
 INTERPOLATED = re.compile(r"\$\{(\w+)(?::?([-?])([^${}]*))?\}")
 SECRET = re.compile(r"PASSWORD|SECRET|AUTH|ACCESS_KEY|CONNECTION_URL")

@@ -1,0 +1,61 @@
+"""Is there a wheel of everything that the locks name, for every machine that mudg is for? Installs nothing.
+
+Asks the registry alone: a folder of wheels on this machine says nothing of others. No package may need a
+compiler, and none may come that the lock does not fix, but what torch brings along for GPUs on Linux.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PLATFORMS = {
+    "Linux x86-64": "x86_64-manylinux_2_28",
+    "Linux aarch64": "aarch64-manylinux_2_28",
+    "macOS arm64": "aarch64-apple-darwin",
+}
+PYTHONS = ("3.11", "3.12", "3.13")
+MACOS = "14.0"  # the oldest that faiss is built for
+# As `make setup` installs them.
+LOCKS: dict[str, tuple[str, ...]] = {"requirements.lock": (), "img2dataset.lock": ("--no-deps",)}
+FOR_GPUS = ("cuda-", "nvidia-", "triton")
+
+
+def names(lines: str) -> set[str]:
+    return {line.partition("==")[0] for line in lines.splitlines() if "==" in line}
+
+
+def not_fixed(lock: str, resolution: str) -> list[str]:
+    """What comes along although the lock does not name it: its version would be any."""
+    return sorted(name for name in names(resolution) - names(lock) if not name.startswith(FOR_GPUS))
+
+
+def wrong(lock: str, options: tuple[str, ...], platform: str, python: str) -> str:
+    """What is wrong with a lock on such a machine; nothing if all is well."""
+    command = ["uv", "pip", "compile", "--quiet", "--only-binary", ":all:", "--no-header", "--no-annotate"]
+    command += ["--python-platform", platform, "--python-version", python, *options, str(ROOT / lock)]
+    environment = os.environ | {"UV_FIND_LINKS": "", "MACOSX_DEPLOYMENT_TARGET": MACOS}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return done.stderr.strip()
+    loose = not_fixed((ROOT / lock).read_text(), done.stdout)
+    return f"the lock does not fix {', '.join(loose)}" if loose else ""
+
+
+def main() -> int:
+    is_bad = False
+    for machine, platform in PLATFORMS.items():
+        for python in PYTHONS:
+            for lock, options in LOCKS.items():
+                trouble = wrong(lock, options, platform, python)
+                is_bad |= bool(trouble)
+                sys.stdout.write(f"{machine:15}Python {python}  {lock:19}{trouble or 'ok'}\n")
+                sys.stdout.flush()
+    return int(is_bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
