@@ -92,14 +92,14 @@ format: setup  ## format the code
 
 # One lock for every Python and machine, so lines may say where they hold. It names nothing that torch wants for GPUs:
 # a CPU build wants none of it, and others fix the versions themselves. The backport `dataclasses` breaks what Python has
-# itself; wandb reports to its makers, and we never use it.
+# itself; wandb reports to its makers, and we never use it. img2dataset imports imghdr, which Python 3.13 no longer has.
 FOR_GPUS := triton cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13
 COMPILE := UV_FIND_LINKS= $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 lock: setup  ## resolve requirements.lock anew from pyproject.toml, and img2dataset.lock
 	$(COMPILE) pyproject.toml --extra cpu --extra dev --excludes <(printf '%s\n' $(FOR_GPUS)) -o $(LOCK)
-	echo "img2dataset==1.47.0" | $(COMPILE) - --excludes <(printf 'dataclasses\nwandb\n') -o $(TOOL_LOCK)
+	printf "img2dataset==1.47.0\nstandard-imghdr ; python_version >= '3.13'\n" | $(COMPILE) - --excludes <(printf 'dataclasses\nwandb\n') -o $(TOOL_LOCK)
 
 check-platforms: setup  ## see that the registry has all of both locks for Linux, macOS and Python 3.11 to 3.13 (some minutes)
 	@PATH="$(BIN):$$PATH" $(BIN)/python infra/check_platforms.py
