@@ -71,7 +71,7 @@ def finetune(
 
     # What steps change.
     parameters = student.trained_parameters()
-    optimiser = _optimiser(parameters, settings)
+    optimiser = optimiser_of(parameters, settings)
     state = State(parameters, optimiser, precision.scaler, random, Order(len(images), random))
     keeper = Keeper(checkpoints, settings)
     keeper.resume(state)
@@ -118,7 +118,7 @@ def finetune(
     return Finetuned(student, state.losses, settings.ema**settings.iterations)
 
 
-def _optimiser(parameters: dict[str, torch.nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
+def optimiser_of(parameters: dict[str, torch.nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
     prompt, *rest = parameters.values()  # the soft prompt comes first
     rate = settings.learning_rate
     groups = [
