@@ -466,6 +466,7 @@ def load_settings(
     ]
     profile, said = next(
         ((layer["profile"], where) for layer, where in reversed(layers) if "profile" in layer), ("mudg", "")
+            "min_crop": 0.08,  # torchvision's default
     )
     if not isinstance(profile, str) or profile not in PROFILES:
         raise SettingsError(

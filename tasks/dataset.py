@@ -71,7 +71,7 @@ def retrieve(
 
 @stage(
     "labels",
-    algorithm=2,
+    algorithm=3,
     settings=("dataset.label", "dataset.ranks", "dataset.neighbors", "augment.seed"),
 )
 def label(

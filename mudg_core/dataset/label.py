@@ -21,7 +21,8 @@ def pseudo_label(hits: pa.Table, method: str, neighbors: int, seed: int) -> pa.T
     """One line an image: row, label, and the query, rank and cosine that explain the label best.
 
     `rank` (paper): the label of the query that ranks the image best; ties by higher cosine, then lower label.
-    `borda` (author-code): the label with the highest sum of (neighbors - rank); ties at random.
+    `borda` (author-code): the label with the highest sum of (neighbors - position), positions from 0; ties at
+    random.
     `cosine`: the label of the query that is nearest.
     """
     row, label, query, rank, cosine = (hits.column(name).to_numpy() for name in COLUMNS)
@@ -30,7 +31,7 @@ def pseudo_label(hits: pa.Table, method: str, neighbors: int, seed: int) -> pa.T
     elif method == "cosine":
         keys = [-cosine, rank, label]
     elif method == "borda":
-        points = _points_of_own_label(row, label, neighbors - rank)
+        points = _points_of_own_label(row, label, neighbors - (rank - 1))
         keys = [-points, *_coins(row, label, rank, seed), rank, -cosine]
     else:
         raise ValueError(f"unknown labelling method {method!r}")

@@ -55,6 +55,7 @@ def test_author_code_profile() -> None:
     assert settings.train.augmentations == "in-turn"
     assert settings.train.augmentation_limit == 8
     assert settings.train.teacher_temperature == 10.0
+    assert settings.train.min_crop == 0.08
     others = settings.model_dump(exclude={"profile", "dataset", "train"})
     paper = load_settings(environ={"MUDG_PROFILE": "paper"})
     assert others == paper.model_dump(exclude={"profile", "dataset", "train"})

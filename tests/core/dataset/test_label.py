@@ -73,7 +73,7 @@ def test_borda() -> None:
         for row, group in by_row(lines).items():
             points: dict[int, int] = {}
             for line in group:
-                points[line["label"]] = points.get(line["label"], 0) + NEIGHBORS - line["rank"]
+                points[line["label"]] = points.get(line["label"], 0) + NEIGHBORS - (line["rank"] - 1)
             winners = [label for label, sum_ in points.items() if sum_ == max(points.values())]
             ties += len(winners) > 1
             assert labelled[row]["label"] in winners
@@ -81,6 +81,13 @@ def test_borda() -> None:
             assert labelled[row]["rank"] == min(line["rank"] for line in own)
             assert labelled[row] in group
     assert ties > 10
+
+
+def test_borda_counts_positions_from_0() -> None:
+    """The last of 64 hits is worth a point, so two of them win over the last but one."""
+    hits = [(0, 0, NEIGHBORS), (1, 0, NEIGHBORS), (2, 1, NEIGHBORS)]
+    lines = [{"query": q, "label": label, "rank": rank, "row": 0, "cosine": 0.5} for q, label, rank in hits]
+    assert {found(lines, "borda", seed)[0]["label"] for seed in range(20)} == {0}
 
 
 def test_borda_ties_fall_by_seed() -> None:
