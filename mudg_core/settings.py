@@ -315,6 +315,11 @@ class DatasetSettings(Area):
         return self
 
 
+# The paper's, for ViT-B/16 and for ViT-L/14, and the width of a vision tower that counts as the latter.
+BATCH_AND_RATE, BATCH_AND_RATE_LARGE = (128, 6.4e-4), (64, 1.6e-4)
+LARGE_WIDTH = 1024
+
+
 class TrainSettings(Area):
     """Finetuning of the student (step 4, Eq. 5)."""
 
@@ -326,8 +331,12 @@ class TrainSettings(Area):
     prompt_tokens: str = Field("a photo of", description="words that start the shared soft prompt")
     prompt_rate_factor: float = Field(10.0, gt=0)
     iterations: int = Field(200, ge=1, le=1_000_000, description="N")
-    batch_size: int = Field(128, ge=2, le=65_536)
-    learning_rate: float = Field(6.4e-4, gt=0)
+    batch_size: int | None = Field(
+        None, ge=2, le=65_536, description="empty: the paper's for the student, 128 or (ViT-L/14) 64"
+    )
+    learning_rate: float | None = Field(
+        None, gt=0, description="empty: the paper's for the student, 6.4e-4 or (ViT-L/14) 1.6e-4"
+    )
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(1e-5, ge=0)
     temperature: float = Field(25.0, gt=0, description="logits = temperature x cosine")
@@ -335,6 +344,9 @@ class TrainSettings(Area):
         "diversity", description="what is minimised; docs/train.md explains each"
     )
     teacher_temperature: float = Field(25.0, gt=0, description="the same of the initial model's predictions")
+    soft_label_temperature: float = Field(
+        10.0, gt=0, description="the same of soft-labels' teacher; at the student's own it teaches nothing"
+    )
     contrastive_temperature: float = Field(10.0, gt=0, description="the same between images of a batch")
     diversity: Share = Field(0.2, description="lambda; 0 is plain cross entropy")
     augmentations: Literal["mean", "in-turn"] = "mean"
@@ -344,13 +356,26 @@ class TrainSettings(Area):
     image_chunk: int = Field(32, ge=1, description="images whose graph is in memory at a time")
     text_chunk: int = Field(128, ge=1, description="prompts whose graph is in memory at a time")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
-    soft_label_temperature: float = Field(
-        10.0, gt=0, description="the same of soft-labels' teacher; at the student's own it teaches nothing"
-    )
         "auto", description="of the towers; auto: bf16 on a GPU, fp32 on a CPU"
     )
     checkpoint_every: int = Field(100, ge=1, description="steps")
     checkpoint_seconds: float = Field(60.0, gt=0, description="or after this time, if that is sooner")
+
+    @property
+    def batch(self) -> int:
+        return self.batch_size or BATCH_AND_RATE[0]
+
+    @property
+    def rate(self) -> float:
+        return self.learning_rate or BATCH_AND_RATE[1]
+
+    def for_student(self, vision_width: int | None) -> TrainSettings:
+        """With the batch and the rate that the paper has for such a student, where none are given."""
+        large = vision_width is not None and vision_width >= LARGE_WIDTH
+        batch, rate = BATCH_AND_RATE_LARGE if large else BATCH_AND_RATE
+        return self.model_copy(
+            update={"batch_size": self.batch_size or batch, "learning_rate": self.learning_rate or rate}
+        )
 
 
 class EvaluateSettings(Area):
@@ -441,6 +466,7 @@ PROFILES: dict[str, Json] = {
             "augmentations": "in-turn",
             "augmentation_limit": 8,
             "teacher_temperature": 10.0,
+            "min_crop": 0.08,  # torchvision's default
             "vision_from": 9,  # of ViT-B/16 that is the last three blocks, of ViT-L/14 the last fifteen
         },
     },
@@ -466,7 +492,6 @@ def load_settings(
     ]
     profile, said = next(
         ((layer["profile"], where) for layer, where in reversed(layers) if "profile" in layer), ("mudg", "")
-            "min_crop": 0.08,  # torchvision's default
     )
     if not isinstance(profile, str) or profile not in PROFILES:
         raise SettingsError(

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mudg_core.encode.weights import vision_width
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.storage.leases import LeaseHolder
@@ -53,6 +54,10 @@ class Run:
     part: str = ""  # which part of a flow this is, where stages occur more than once
 
     def __post_init__(self) -> None:
+        """Settings that follow from others become numbers here, before any key is made of them."""
+        train = self.settings.train
+        train = train.for_student(vision_width(train.model))
+        self.settings = self.settings.model_copy(update={"train": train})
         self.store = ArtifactStore(self.settings.storage)
         self._lease = LeaseHolder(self.store.objects, self.settings.gc.lease_minutes)
         weakref.finalize(self, self._lease.end)  # also when a flow fails, and when its process ends

@@ -46,7 +46,7 @@ def finetune_naively(
     order, targets = Order(len(pixels), random), torch.tensor(labels)
 
     for step in range(settings.iterations):
-        started, rows = time.monotonic(), order.take(settings.batch_size)
+        started, rows = time.monotonic(), order.take(settings.batch)
         places = draw_crops(len(rows), settings.min_crop, random)
         images = crop(clip.normalise(pixels[rows.numpy()]), places)
         features = network.encode_image(images, normalize=True)
@@ -62,7 +62,7 @@ def finetune_naively(
         with torch.no_grad():
             for name, parameter in trained.items():
                 average[name].lerp_(parameter, 1 - settings.ema)
-        progress(step + 1, loss.item(), settings.batch_size / (time.monotonic() - started))
+        progress(step + 1, loss.item(), settings.batch / (time.monotonic() - started))
     return average
 
 

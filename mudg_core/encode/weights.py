@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import json
 from pathlib import Path
 
@@ -73,6 +74,24 @@ def local_files(name: str, path: str) -> list[Path]:
                 what=f"no {file.name} there", where=name, fix="give a folder written by open_clip"
             )
     return files
+
+
+def vision_width(name: str) -> int | None:
+    """Of a model's vision tower, from its configuration; nothing where that cannot be told without loading
+    the model. Whoever needs the model itself will say what is wrong with it."""
+    try:
+        config = json.loads(_config_file(*locate(name)).read_text())
+        width = config.get("model_cfg", config)["vision_cfg"]["width"]
+    except (ModelError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return width if isinstance(width, int) else None
+
+
+def _config_file(path: str, pretrained: str | None) -> Path:
+    if pretrained is None:
+        return Path(path.removeprefix("local-dir:")) / CONFIG_FILE
+    package = importlib.util.find_spec("open_clip")  # found, and not imported: that takes seconds
+    return Path(str(package and package.origin)).parent / "model_configs" / f"{path}.json"
 
 
 def weights_digest(name: str) -> str:

@@ -135,16 +135,17 @@ def finetune(work: Workload) -> Cost:
     before the first; weights of trained blocks once more. What takes several chunks goes forward again. The
     teacher sees the prompts once. Texts are counted at full length, although they are cut after their end.
     """
-    settings, image, text = work.settings.train, work.student.image, work.student.text
+    image, text = work.student.image, work.student.text
+    settings = work.settings.train.for_student(image.width)
     kept = min(settings.augmentation_limit, work.queries // work.classes)
     prompts = work.classes * (1 if settings.augmentations == "in-turn" else kept)
     image_blocks, text_blocks = _trained_blocks(work)
-    images_again, prompts_again = settings.batch_size > settings.image_chunk, prompts > settings.text_chunk
-    step = settings.batch_size * (image.flop + (3 + images_again) * image_blocks * image.block_flop)
+    images_again, prompts_again = settings.batch > settings.image_chunk, prompts > settings.text_chunk
+    step = settings.batch * (image.flop + (3 + images_again) * image_blocks * image.block_flop)
     step += prompts * ((2 + prompts_again) * text.flop + text_blocks * text.block_flop)
-    activations = min(settings.batch_size, settings.image_chunk) * image_blocks * image.block_bytes
+    activations = min(settings.batch, settings.image_chunk) * image_blocks * image.block_bytes
     activations += min(prompts, settings.text_chunk) * text.layers * text.block_bytes
-    passed = settings.batch_size * (image.layers + 4 * image_blocks) * image.block_bytes
+    passed = settings.batch * (image.layers + 4 * image_blocks) * image.block_bytes
     passed += 3 * prompts * text.layers * text.block_bytes
     weights, trained = FLOAT * work.student.parameters, FLOAT * work.student.parameters * _trained_share(work)
     pixels = 3 * work.picks * work.student.image_size**2

@@ -82,8 +82,8 @@ def finetune(
         started, turn = time.monotonic(), step % len(asked)
 
         # Frozen blocks: once per crop and without a graph, for student and teacher alike.
-        rows = state.order.take(settings.batch_size)
-        places = draw_crops(settings.batch_size, settings.min_crop, random, aspects[rows])
+        rows = state.order.take(settings.batch)
+        places = draw_crops(settings.batch, settings.min_crop, random, aspects[rows])
         chunks = zip(*(torch.split(both, settings.image_chunk) for both in (rows, places)), strict=True)
         hidden = [frozen(crops(clip, [images[i] for i in part], where)) for part, where in chunks]
 
@@ -108,7 +108,7 @@ def finetune(
             for name, parameter in parameters.items():
                 state.average[name].lerp_(parameter, 1 - settings.ema)
         state.losses.append(value)
-        progress(state.step, value, settings.batch_size / (time.monotonic() - started))
+        progress(state.step, value, settings.batch / (time.monotonic() - started))
         keeper.after_step(state, interrupted())
 
     state.check()
@@ -120,7 +120,7 @@ def finetune(
 
 def optimiser_of(parameters: dict[str, torch.nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
     prompt, *rest = parameters.values()  # the soft prompt comes first
-    rate = settings.learning_rate
+    rate = settings.rate
     groups = [
         {"params": [prompt], "lr": rate * settings.prompt_rate_factor},
         {"params": rest, "lr": rate},

@@ -1,4 +1,4 @@
-"""How shards are dealt out to tasks."""
+"""What a run decides before its stages begin."""
 
 from __future__ import annotations
 
@@ -45,3 +45,25 @@ def test_a_run_holds_a_lease_on_what_it_uses_and_gives_it_up(tmp_path: Path) -> 
     del run
     gc.collect()
     assert read_leases(store.objects) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "expected"),
+    [
+        ("ViT-B-16/openai", {}, (128, 6.4e-4)),
+        ("ViT-L-14/openai", {}, (64, 1.6e-4)),
+        ("ViT-L-14/openai", {"batch_size": 128}, (128, 1.6e-4)),
+        ("ViT-L-14/openai", {"learning_rate": 0.01}, (64, 0.01)),
+        ("ViT-B-16/openai", {"batch_size": 2, "learning_rate": 0.5}, (2, 0.5)),
+        ("RN50/openai", {}, (128, 6.4e-4)),
+        ("demo:student", {}, (128, 6.4e-4)),
+        ("local-dir:/nowhere", {}, (128, 6.4e-4)),  # what needs it will say so
+    ],
+)
+def test_batch_and_rate_follow_the_student(
+    model: str, changes: dict[str, float], expected: tuple[int, float], tmp_path: Path
+) -> None:
+    """They are numbers before a key is made of them."""
+    storage, train = {"url": f"file://{tmp_path}"}, {"model": model, **changes}
+    found = Run(Settings().replace({"storage": storage, "train": train})).settings.train
+    assert (found.batch_size, found.learning_rate) == expected

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 from mudg_core.encode import lean, weights
 from mudg_core.encode.models import Clip, load_clip, open_clip
-from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE, weights_digest
+from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE, vision_width, weights_digest
 from mudg_core.errors import ModelError
 from tests.core.encode.tiny import MODEL, PREPROCESS
 
@@ -306,3 +306,14 @@ def test_other_text_towers_are_left_to_open_clip(change: dict[str, Any], tmp_pat
     with torch.inference_mode():
         whole = network.encode_text(clip.tokens(texts), normalize=True).numpy()
     assert clip.encode_texts(texts) == pytest.approx(whole, abs=1e-5)
+
+
+def test_vision_width_without_loading_anything(tiny_folder: Path, tmp_path: Path) -> None:
+    assert (
+        vision_width(f"local-dir:{tiny_folder}")
+        == load_clip(f"local-dir:{tiny_folder}").config["model_cfg"]["vision_cfg"]["width"]
+    )
+    assert [vision_width(f"{name}/x") for name in ("ViT-B-16", "ViT-L-14", "ViT-H-14")] == [768, 1024, 1280]
+    (tmp_path / CONFIG_FILE).write_text("[1]")
+    for name in ("coca", "No-Such-Model/x", "ViT-B-16-SigLIP/webli", f"local-dir:{tmp_path}"):
+        assert vision_width(name) is None
