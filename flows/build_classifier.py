@@ -150,7 +150,7 @@ def start(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactR
 
 def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactRef | None) -> Dataset:
     """Queries to training sets; the seeds of a target run side by side. Candidates that are evaluation images
-    are left out: learning them by heart would look like a good model."""
+    are left out (`dataset.exclude_leaks`): learning them by heart would look like a good model."""
     embeddings = version.embeddings
     queries = augment(run, **wording(run.settings.augment, target))
     held = left_out(still_held(run, version))

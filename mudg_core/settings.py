@@ -292,7 +292,9 @@ class DatasetSettings(Area):
     per_class: int = Field(16, ge=1, le=100_000, description="k1, images kept for each class")
     min_cosine: float = Field(0.25, ge=-1, le=1)
     filter_reference: Literal["query", "label"] = "query"
-    exclude_leaks: bool = Field(True, description="keep copies of evaluation images out of training")
+    exclude_leaks: bool = Field(
+        True, description="keep copies of evaluation images out of training; false: only warn of them"
+    )
     absent_below: Share = Field(
         0.15, description="warn of a class that captions support less than this share of random captions"
     )

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mudg_core.dataset.hubness import HUBNESS, Hubness
+from mudg_core.dataset.leaks import LEAKS
 from mudg_core.dataset.orders import UNCERTAIN
 from mudg_core.settings import Settings, StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
@@ -70,9 +71,12 @@ class World:
             recipe, lambda scratch: stage.make(recipe, Work(self.store, settings, scratch, points))
         )
 
-    def label(self, **dataset: Any) -> ArtifactRef:
+    def leaks(self, rows: list[int]) -> ArtifactRef:
+        return self._made("leaks", lambda out: pq.write_table(pa.table({"row": rows}), out / LEAKS))
+
+    def label(self, leaked: ArtifactRef | None = None, **dataset: Any) -> ArtifactRef:
         settings = Settings().replace({"dataset": {"neighbors": NEIGHBORS, **dataset}})
-        more = label_needs(settings, self.queries, self.embeddings, None)
+        more = label_needs(settings, self.queries, self.embeddings, leaked)
         return self.run(label, settings, found=self.found, classes=CLASSES + 1, **more)
 
     def select(self, method: str, seed: int = 0) -> pa.Table:
@@ -97,6 +101,19 @@ def test_labels_and_their_hubness(world: World) -> None:
     assert manifest.facts == {"images": len(labels), "per_label": per_label}
     assert list(hubness.by_rank) == per_label and per_label[-1] == 0
     assert set(manifest.recipe.parents) == {"found"}
+
+
+@pytest.mark.parametrize("ranks", ["retrieved", "exact"])
+def test_leaks_are_left_out_unless_the_switch_is_off(world: World, ranks: str) -> None:
+    """Off, labels are those of a target without evaluation images: the same key, and so all that follows."""
+    plain = world.label(ranks=ranks)
+    rows = pq.read_table(world.store.file(plain, "labels.parquet")).column("row").to_pylist()
+    leaked = world.leaks(rows[:3])
+    assert world.label(leaked, ranks=ranks, exclude_leaks=False) == plain
+    without = world.label(leaked, ranks=ranks)
+    assert without.key != plain.key
+    left = pq.read_table(world.store.file(without, "labels.parquet")).column("row").to_pylist()
+    assert sorted(left) == sorted(rows[3:])
 
 
 def test_exact_ranks_take_more_and_tell_the_difference(world: World) -> None:
