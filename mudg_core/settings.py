@@ -256,7 +256,12 @@ class AugmentSettings(Area):
         "adaptive", "random", "waffle-words", "waffle-characters", "templates", "per-class", "cupl", "none"
     ] = Field("adaptive", description="how classes are said; docs/target.md explains each")
     count: int = Field(16, ge=1, le=1024, description="m, the augmentations kept")
-    label_clusters: int = Field(16, ge=1, le=4096, description="k2")
+    label_clusters: int = Field(
+        16, ge=1, le=4096, description="k2, at most; never more than a third of the labels"
+    )
+    near_copy: float = Field(
+        0.9, ge=-1, le=1, description="effects of higher cosine are alike, one of them is kept; 1: keep all"
+    )
     descriptors: str | None = Field(
         None,
         description="JSON class -> phrases (as per-class needs), or text; empty: the built-in pool",
@@ -455,7 +460,11 @@ class Settings(Area):
 
 
 # What the paper's text says, where our own defaults go beyond it.
-PAPER: Json = {"index": {"variant": "paired", "iterations": 10}, "dataset": {"refill": "cluster"}}
+PAPER: Json = {
+    "index": {"variant": "paired", "iterations": 10},
+    "augment": {"near_copy": 1.0},
+    "dataset": {"refill": "cluster"},
+}
 
 PROFILES: dict[str, Json] = {
     "mudg": {},

@@ -1,5 +1,5 @@
-"""What a user should be warned of: classes that the corpus lacks, that are nearly one or have few images, and
-evaluation images among the candidates."""
+"""What a user should be warned of: classes that the corpus lacks, that are nearly one or have few images,
+descriptors that Eq. 4 did not choose, and evaluation images among the candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from mudg_core.dataset import absent, leaks, twins
 from mudg_core.dataset.absent import HITS, Gather, Presence, mean_vector
-from mudg_core.dataset.warning import TargetWarning, warn_of_few, write_warnings
+from mudg_core.dataset.warning import TargetWarning, warn_of_descriptors, warn_of_few, write_warnings
 from mudg_core.encode.shard import gather_images, gather_texts
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import encoded_images
@@ -74,7 +74,8 @@ def check_classes(
 ) -> Facts:
     """All warnings of a target. `datasets` are its training sets, one a seed, and `leaked` its leaks."""
     settings = work.settings.dataset
-    names = json.loads(work.store.file(queries, SPEC).read_text())["classes"]
+    asked = json.loads(work.store.file(queries, SPEC).read_text())
+    names = asked["classes"]
     searched = _search(work, read_features(work.store.folder(queries), LABELS), index, embeddings)
     presence = searched.presence()
     missing = presence.absent(settings.absent_below)
@@ -83,6 +84,7 @@ def check_classes(
     labelled = pq.read_table(work.store.file(labels, "labels.parquet"))
     told = absent.warn_of_absent(names, presence, settings.absent_below)
     told += twins.warn_of_twins(names, twins.count_swaps(pairs, hits, labelled))
+    told += warn_of_descriptors(asked)
     told += _few(work, names, labelled.column("label").to_numpy(), datasets or [])
     if leaked is not None:
         told += leaks.warn_of_leaks(

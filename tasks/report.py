@@ -17,7 +17,7 @@ REPORT = "report.html"
 MAX_WARNINGS = 100  # of a target, in the manifest; all are in the artifact of its warnings
 
 
-@stage("report", algorithm=3)
+@stage("report", algorithm=4)
 def write_report(
     work: Work,
     *,

@@ -15,10 +15,16 @@ from mudg_core.target.queries import Queries, read_queries, read_ranked, write_q
 from mudg_core.target.spec import Target
 from tasks.policy import Work, stage
 
-AUGMENT = ("augment.count", "augment.label_clusters", "augment.pool", "augment.seed")
+AUGMENT = (
+    "augment.count",
+    "augment.label_clusters",
+    "augment.near_copy",
+    "augment.pool",
+    "augment.seed",
+)
 
 
-@stage("queries", algorithm=2, settings=("augment.method", *AUGMENT), weights=("encode.model",), gpu=True)
+@stage("queries", algorithm=3, settings=("augment.method", *AUGMENT), weights=("encode.model",), gpu=True)
 def augment(
     work: Work,
     *,

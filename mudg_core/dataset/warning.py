@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 WARNINGS = "warnings.json"
-Kind = Literal["absent", "twins", "few", "leaks", "unmatched", "unmeasured"]
+Kind = Literal["absent", "twins", "few", "leaks", "unmatched", "unmeasured", "descriptors"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,29 @@ def write_warnings(found: Sequence[TargetWarning], folder: Path) -> None:
 def read_warnings(folder: Path) -> list[TargetWarning]:
     lines = json.loads((folder / WARNINGS).read_text())
     return [TargetWarning(**{**line, "classes": tuple(line["classes"])}) for line in lines]
+
+
+def warn_of_descriptors(queries: Mapping[str, Any]) -> list[TargetWarning]:
+    """If Eq. 4 gives every descriptor of the pool the same loss, so that the tie-break alone chose some.
+
+    `queries` is what the file of a target's queries says.
+    """
+    pool, chosen = len(queries["scored"]), len(queries["descriptors"])
+    losses = {item["loss"] for item in queries["scored"]}
+    if len(losses) != 1 or pool <= chosen:
+        return []
+    groups, loss = crowded(queries["clusters"]), losses.pop()
+    message = (
+        f"Eq. 4 could not choose descriptors: all {pool:,} of the pool pull {loss} of {groups} groups of "
+        "similar classes together. The smallest rise of their cosines chose, and then the order of the pool. "
+        "Bring other phrases (augment.descriptors), or choose another method (augment.method)."
+    )
+    return [TargetWarning("descriptors", (), message, {"pool": pool, "loss": loss, "groups": groups})]
+
+
+def crowded(clusters: Sequence[Sequence[str]]) -> int:
+    """Clusters of two labels or more: the highest loss that a descriptor can have."""
+    return sum(len(cluster) > 1 for cluster in clusters)
 
 
 def warn_of_few(

@@ -8,6 +8,7 @@ from mudg_core.encode.models import model_config
 from mudg_core.errors import InputError
 from mudg_core.plan.towers import Towers, towers
 from mudg_core.settings import AugmentSettings, Settings
+from mudg_core.target.baselines import WAFFLES
 from mudg_core.target.descriptors import read_pool
 from mudg_core.target.grammar import built_in
 
@@ -111,7 +112,10 @@ def workload(
 
 
 def queries_per_class(settings: Settings) -> int:
-    return 1 if settings.augment.method == "none" else settings.augment.count
+    method = settings.augment.method
+    if method == "none":
+        return 1
+    return WAFFLES if method.startswith("waffle") else settings.augment.count
 
 
 def _towers(model: str) -> Towers:

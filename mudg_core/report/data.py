@@ -68,6 +68,7 @@ class TargetReport:
     gallery: tuple[GalleryImage, ...]
     losses: tuple[tuple[float, ...], ...]  # training loss per step, one curve a seed
     initial_share: float  # share of the initial weights in the averaged model
+    groups: int = 0  # of similar labels: the highest loss that a descriptor can have
     min_cosine: float | None = None  # with its query, that a fetched image must have
     warnings: tuple[TargetWarning, ...] = ()
     hubness: Hubness | None = None

@@ -18,6 +18,7 @@ from mudg_core.corpus.opened import open_images
 from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
+from mudg_core.dataset.warning import crowded
 from mudg_core.evaluate.accuracy import summarise
 from mudg_core.evaluate.gate import VERDICT, Verdict
 from mudg_core.index.recall import Point
@@ -106,6 +107,7 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
             Descriptor(item["descriptor"], item["loss"], item["rise"], item["descriptor"] in chosen)
             for item in spec["scored"]
         ),
+        groups=crowded(spec["clusters"]),
         labels_before=_padded(labelled, len(classes)),
         labels_after=_padded(after, len(classes)),
         funnel=funnel_of(store, made.found, made.labels, made.datasets[0]),

@@ -22,6 +22,7 @@ TITLES = {  # the gravest first
     "absent": "The corpus seems to lack this",
     "twins": "Nearly one class",
     "few": "Few images",
+    "descriptors": "Descriptors that Eq. 4 did not choose",
     "unmatched": "Classes of the evaluation data that are left out",
     "unmeasured": "Not evaluated",
 }
@@ -30,6 +31,7 @@ TALLY = {
     "absent": "of absent classes",
     "twins": "of classes that are nearly one",
     "few": "of few images",
+    "descriptors": "of descriptors chosen by the tie-break",
     "unmatched": "of evaluation data left out",
     "unmeasured": "of classes without evaluation images",
 }

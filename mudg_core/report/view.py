@@ -113,7 +113,9 @@ def _target(target: TargetReport, place: int, classes: tuple[ClassGallery, ...])
         lost=sum(b < a for a, b in zip(plain, ours, strict=False)),
         labels=charts.labels(target.classes, target.labels_before, target.labels_after) if size else empty,
         cut_labels=_cut(MAX_ROWS, size, "classes: those with the most and with the fewest images"),
-        descriptors=charts.descriptor_losses(target.descriptors) if target.descriptors else empty,
+        descriptors=charts.descriptor_losses(target.descriptors, target.groups)
+        if target.descriptors
+        else empty,
         chosen=chosen[:MAX_DESCRIPTORS],
         chosen_total=len(chosen),
         worst=rest[-WORST:],

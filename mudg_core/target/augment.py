@@ -2,6 +2,9 @@
 
 A descriptor such as "which has sharp teeth" pulls the animals among the labels together, and queries made
 with it retrieve images of any animal. Its loss counts the clusters of similar labels that it pulls together.
+
+Many descriptors share the lowest loss, and those that rank first among them are often near-copies
+("an advertisement from the 1920s", "from the 1930s"). So near-copies of what is chosen give way to others.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.index.kmeans import assign
-from mudg_core.index.vectors import normalised
+from mudg_core.index.exact_products import exact_cosines, on_grid
+from mudg_core.target.label_clusters import Clusters, cluster_labels, unit
 from mudg_core.target.spec import Target
 
 Float32 = NDArray[np.float32]
@@ -26,7 +29,7 @@ TEXTS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Scored:
-    """A descriptor with its loss (clusters it collapses) and the summed rise of their mean cosines."""
+    """A descriptor with its loss (clusters it collapses) and the summed rise of the mean cosines."""
 
     descriptor: str
     loss: int
@@ -35,79 +38,74 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Clusters:
-    """Labels in clusters, those alone in theirs left out: they have nothing to be kept apart from."""
+class Ranking:
+    """The whole pool, best first, and the cluster of each label.
 
-    order: Int64  # labels, cluster by cluster
-    starts: Int64  # where each cluster begins in `order`
-    sizes: Int64
-    numbers: Int64  # what each is called among all clusters
-
-    @classmethod
-    def of(cls, assigned: Int64) -> Clusters:
-        counts = np.bincount(assigned)
-        numbers = np.flatnonzero(counts > 1)
-        order = np.argsort(assigned, kind="stable")
-        order = order[counts[assigned[order]] > 1]
-        sizes = counts[numbers]
-        return cls(order, np.cumsum(sizes) - sizes, sizes, numbers)
-
-    def mean_cosines(self, features: Float32) -> Float64:
-        """Mean pairwise cosine (diagonal included) in each cluster: the squared norm of its mean.
-
-        `features` are (descriptor, label, dim); the result is (descriptor, cluster). Sums run label by
-        label whatever the number of descriptors, so equal features give equal bits.
-        """
-        if not len(self.numbers):
-            return np.zeros((len(features), 0))
-        sums = np.add.reduceat(features[:, self.order], self.starts, axis=1, dtype=np.float64)
-        means: Float64 = sums / self.sizes[:, None]
-        return np.asarray(np.einsum("ijk,ijk->ij", means, means), dtype=np.float64)
-
-
-def score(
-    target: Target, pool: Sequence[str], encode: Encoder, *, label_clusters: int, seed: int
-) -> tuple[list[Scored], Int64]:
-    """Every descriptor's loss, best first, and the cluster of each label.
-
-    Descriptors stream through the text tower a few at a time: memory is set by TEXTS_AT_ONCE.
+    `effects` has a unit vector for each descriptor: the direction in which it moves the labels on average.
     """
-    plain = encode(target.prompts())
+
+    scored: tuple[Scored, ...]
+    effects: Float32
+    assigned: Int64
+
+    def choose(self, count: int, near_copy: float) -> list[str]:
+        """The first `count` of the ranking that are no near-copies of ones chosen before.
+
+        A near-copy's effect has a cosine above `near_copy` with that of a chosen one; at 1 there are none.
+        Near-copies come last, and only where the pool has nothing else. So a descriptor is passed over for
+        one of higher loss only if it is a near-copy.
+        """
+        kept: list[int] = []
+        for place, effect in enumerate(self.effects):
+            if len(kept) == count or near_copy >= 1:
+                break
+            if exact_cosines(effect[None], self.effects[kept]).max(initial=-1) <= near_copy:
+                kept.append(place)
+        rest = sorted(set(range(len(self.scored))) - set(kept))
+        return [self.scored[place].descriptor for place in [*kept, *rest][:count]]
+
+
+def score(target: Target, pool: Sequence[str], encode: Encoder, *, label_clusters: int, seed: int) -> Ranking:
+    """Every descriptor's loss, ties broken by the summed rise and then by the order of the pool.
+
+    Descriptors stream through the text tower a few at a time: memory is set by TEXTS_AT_ONCE. They do so in
+    alphabetical order, as what goes through a tower together may change the last bits of its features.
+    """
+    plain = on_grid(encode(target.prompts()))
     assigned = cluster_labels(plain, label_clusters, seed)
-    clusters = Clusters.of(assigned)
+    clusters, dim = Clusters.of(assigned), plain.shape[1]
     before = clusters.mean_cosines(plain[None])
-    parts = [clusters.mean_cosines(features) - before for features in _augmented(target, pool, encode)]
-    rises = np.concatenate([np.zeros((0, len(clusters.numbers))), *parts])
-    losses, summed = (rises > 0).sum(axis=1), rises.sum(axis=1)
-    return [
-        Scored(pool[i], int(losses[i]), float(summed[i]), tuple(clusters.numbers[rises[i] > 0].tolist()))
-        for i in np.lexsort((summed, losses))
-    ], assigned
+    order = sorted(range(len(pool)), key=pool.__getitem__)
+    rises, effects = [np.zeros((0, len(clusters.numbers)))], [np.zeros((0, dim), np.float32)]
+    for features in _augmented(target, [pool[place] for place in order], encode):
+        rises.append(on_grid(clusters.mean_cosines(features) - before))
+        effects.append(_effects(features, plain))
+    rise = np.concatenate(rises)
+    losses, summed = (rise > 0).sum(axis=1), rise.sum(axis=1)
+    ranks = np.lexsort((order, summed, losses))
+    scored = tuple(
+        Scored(
+            pool[order[i]], int(losses[i]), float(summed[i]), tuple(clusters.numbers[rise[i] > 0].tolist())
+        )
+        for i in ranks
+    )
+    return Ranking(scored, np.concatenate(effects)[ranks], assigned)
 
 
-def _augmented(target: Target, pool: Sequence[str], encode: Encoder) -> Iterator[Float32]:
+def _augmented(target: Target, pool: Sequence[str], encode: Encoder) -> Iterator[Float64]:
     """Features of all labels with some descriptors; enough texts at once to keep the tower busy."""
     plain = [prompt.removesuffix(".") for prompt in target.prompts()]
     step = max(1, TEXTS_AT_ONCE // len(plain))
     for first in range(0, len(pool), step):
         chunk = pool[first : first + step]
         features = encode([f"{prompt}, {phrase}." for phrase in chunk for prompt in plain])
-        yield features.reshape(len(chunk), len(plain), -1)
+        yield on_grid(features).reshape(len(chunk), len(plain), -1)
 
 
-def cluster_labels(features: Float32, count: int, seed: int, iterations: int = 20) -> Int64:
-    """Spherical k-means of label features from a k-means++ start; never more clusters than labels."""
-    from sklearn.cluster import kmeans_plusplus  # here: it takes seconds to load
-
-    count = min(count, len(np.unique(features, axis=0)))
-    centroids, _ = kmeans_plusplus(features, count, random_state=seed)
-    for _ in range(iterations):
-        assigned = assign(features, normalised(centroids))
-        sums = np.zeros_like(centroids)
-        np.add.at(sums, assigned, features)
-        empty = np.bincount(assigned, minlength=count) == 0
-        centroids = np.where(empty[:, None], centroids, sums)
-    return assign(features, normalised(centroids))
+def _effects(features: Float64, plain: Float64) -> Float32:
+    """Mean change of the labels, as a unit vector; halved first, as a change can be as long as 2."""
+    changes = (features.sum(axis=1) - plain.sum(axis=0)) / (2 * len(plain))
+    return unit(changes).astype(np.float32)
 
 
 def random_choice(pool: Sequence[str], count: int, seed: int) -> list[str]:

@@ -27,6 +27,7 @@ WAFFLE_WORDS = words(
     tunnel, umbrella, valley, vapor, velvet, village, violin, voyage, wagon, walnut, window, winter,
     wooden, yarn, yellow, yesterday, zigzag"""
 )
+WAFFLES = 8  # in an ensemble, whatever augment.count is: a baseline as it was published
 WORDS_A_WAFFLE = 2
 LETTERS_A_WAFFLE = (4, 8)  # the shortest and the longest string
 TEMPLATES = words(

@@ -114,9 +114,9 @@ def augmentations(
     if method == "random":
         chosen = random_choice(chosen_pool(settings, pool), count, seed)
     elif method == "waffle-words":
-        chosen = baselines.waffle_words(count, seed)
+        chosen = baselines.waffle_words(baselines.WAFFLES, seed)
     elif method == "waffle-characters":
-        chosen = baselines.waffle_characters(count, seed)
+        chosen = baselines.waffle_characters(baselines.WAFFLES, seed)
     return of_descriptors(target, method, chosen)
 
 
@@ -128,14 +128,13 @@ def chosen_pool(settings: AugmentSettings, pool: Sequence[str]) -> tuple[str, ..
 def _adaptive(
     target: Target, settings: AugmentSettings, encode: Encoder, pool: Sequence[str]
 ) -> Augmentations:
-    scored, assigned = score(target, pool, encode, label_clusters=settings.label_clusters, seed=settings.seed)
+    ranking = score(target, pool, encode, label_clusters=settings.label_clusters, seed=settings.seed)
     clusters = [
-        tuple(target.classes[label] for label in (assigned == number).nonzero()[0])
-        for number in range(int(assigned.max()) + 1)
+        tuple(target.classes[label] for label in (ranking.assigned == number).nonzero()[0])
+        for number in range(int(ranking.assigned.max()) + 1)
     ]
-    best = [item.descriptor for item in scored[: settings.count]]
-    made = of_descriptors(target, "adaptive", best)
-    return replace(made, scored=tuple(scored), clusters=tuple(clusters))
+    made = of_descriptors(target, "adaptive", ranking.choose(settings.count, settings.near_copy))
+    return replace(made, scored=ranking.scored, clusters=tuple(clusters))
 
 
 def of_descriptors(target: Target, method: str, chosen: Sequence[str | None]) -> Augmentations:

@@ -91,9 +91,10 @@ def read_queries(folder: Path) -> Queries:
 
 
 def read_ranked(folder: Path) -> tuple[str, ...]:
-    """The whole pool that was scored, best first."""
+    """The whole pool that was scored: what was chosen, then the rest, best first."""
     body = json.loads((folder / SPEC).read_text())
-    return tuple(item["descriptor"] for item in body["scored"])
+    scored = (item["descriptor"] for item in body["scored"])
+    return tuple(dict.fromkeys([*body["descriptors"], *scored]))
 
 
 def read_features(folder: Path, name: str) -> NDArray[np.float32]:

@@ -37,13 +37,15 @@ def test_the_papers_profile() -> None:
     )
 
 
-def test_the_default_goes_beyond_the_paper_in_the_index_and_in_refilling_alone() -> None:
+def test_the_default_goes_beyond_the_paper_in_index_refilling_and_near_copies_alone() -> None:
     settings = load_settings(environ={})
     assert settings == Settings()
     assert (settings.profile, settings.index.variant, settings.index.iterations) == ("mudg", "auto", 20)
     paper = load_settings(environ={"MUDG_PROFILE": "paper"})
     assert (settings.dataset.refill, paper.dataset.refill) == ("label", "cluster")
-    same = paper.replace({"dataset": {"refill": "label"}}).model_dump(exclude={"profile", "index"})
+    assert (settings.augment.near_copy, paper.augment.near_copy) == (0.9, 1)
+    ours = {"dataset": {"refill": "label"}, "augment": {"near_copy": 0.9}}
+    same = paper.replace(ours).model_dump(exclude={"profile", "index"})
     assert settings.model_dump(exclude={"profile", "index"}) == same
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from mudg_core.index.samples import Counts, draw
 from mudg_core.index.vectors import Float32, normalised
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
+from mudg_core.target.augment import Scored
 from mudg_core.target.methods import of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
@@ -100,7 +102,9 @@ def checked(
 ) -> Callable[..., list[TargetWarning]]:
     """Warnings of classes in a corpus of five kinds; `labelled` says how many candidates each class got."""
 
-    def check(classes: tuple[str, ...], labelled: list[int], **more: Any) -> list[TargetWarning]:
+    def check(
+        classes: tuple[str, ...], labelled: list[int], scored: tuple[Scored, ...] = (), **more: Any
+    ) -> list[TargetWarning]:
         embedding = made(store, "embedding-shard", lambda out: copytree(five_kinds, out, dirs_exist_ok=True))
         shard = EmbeddingShard.open(store.folder(embedding))
         drawn = draw([shard], Counts(10, 10, 60, 60), 0)
@@ -111,7 +115,7 @@ def checked(
         monkeypatch.setattr(checks, "search_parts", exact(shard))
         target = Target(name="t", classes=classes)
         encode = load_clip("demo:index").encode_texts
-        said = of_descriptors(target, "none", (None,))
+        said = replace(of_descriptors(target, "none", (None,)), scored=scored, clusters=(classes,))
         asked = Queries.of(target, said)
         queries = made(store, "queries", lambda out: write_queries(asked, said, out, encode))
         table = pa.table(
@@ -138,6 +142,12 @@ def test_absent_twins_and_few_are_told(checked: Callable[..., list[TargetWarning
         ("twins", ("cat", "kitten")),
         ("few", ("house",)),
     ]
+
+
+def test_descriptors_that_eq_4_could_not_choose_are_told(checked: Callable[..., list[TargetWarning]]) -> None:
+    scored = tuple(Scored(f"which is {number}", 1, 0.5, (0,)) for number in range(3))
+    (told,) = checked(("cat", "house", "car"), [8, 8, 8], scored)
+    assert (told.kind, dict(told.numbers)) == ("descriptors", {"pool": 3, "loss": 1, "groups": 1})
 
 
 def test_the_poorest_seed_and_leaks_are_told(

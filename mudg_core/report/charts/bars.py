@@ -113,8 +113,8 @@ def _measure(x: float, y: float, width: float, value: int, class_: str, name: st
     return group([mark, text(x + width + 6, y + 11, f"{value:,}", "value")])
 
 
-def descriptor_losses(descriptors: Sequence[Descriptor]) -> Markup:
-    """How many descriptors have which loss, the chosen ones on the left in colour."""
+def descriptor_losses(descriptors: Sequence[Descriptor], groups: int) -> Markup:
+    """How many descriptors have which loss out of `groups`, the chosen ones in colour."""
     values = [d.loss for d in descriptors]
     low, high = min(values, default=0), max(values, default=0)
     size = max(1, math.ceil((high - low + 1) / MAX_BINS))
@@ -126,7 +126,8 @@ def descriptor_losses(descriptors: Sequence[Descriptor]) -> Markup:
     for place, inside in enumerate(bins):
         name = str(edges[place]) if size == 1 else f"{edges[place]}-{edges[place + 1] - 1}"
         parts.append(_stack(inside, name, place * width, width, scale))
-    parts.append(text(1, 192, "loss (groups of similar labels pulled together); lower is better", "tick"))
+    words = f"loss: how many of {count(groups, 'group')} of similar classes are pulled together"
+    parts.append(text(1, 192, f"{words}; lower is better", "tick"))
     return chart(f"Losses of {count(len(values), 'descriptor')}", WIDTH, 198.0, *parts)
 
 

@@ -34,6 +34,7 @@ def test_a_small_corpus_trains_on_all_it_has() -> None:
 def test_queries_are_of_ten_classes_unless_told() -> None:
     assert (small().queries, small().classes) == (160, 10)
     assert small(augment={"method": "none"}).queries == 10
+    assert small(augment={"method": "waffle-words"}).queries == 80
     assert workload(Settings(), queries=17).classes == 2
 
 

@@ -116,6 +116,7 @@ def fake_target(
         gallery=tuple(_gallery(dice, classes, after, pictures)),
         losses=tuple(_loss_curve(dice) for _ in range(seeds)),
         initial_share=0.367,
+        groups=16,
         min_cosine=0.25,
         **(_extras(classes, seeds) if extras else {}),
     )

@@ -34,7 +34,7 @@ EVERY = {
         TARGET.classes, *(TARGET.class_accuracy[arm] for arm in ("zero_shot", "mudg"))
     ),
     "labels": charts.labels(TARGET.classes, TARGET.labels_before, TARGET.labels_after),
-    "descriptors": charts.descriptor_losses(TARGET.descriptors),
+    "descriptors": charts.descriptor_losses(TARGET.descriptors, TARGET.groups),
     "funnel": charts.funnel(TARGET.funnel),
     "hubness": charts.hubness(TARGET.classes, TARGET.hubness),
     "map": charts.class_map(TARGET.map, TARGET.classes),
@@ -103,8 +103,10 @@ def test_charts_of_nothing_and_of_nonsense() -> None:
         charts.reliability({}),
         charts.confidences({"mudg": Calibration(0.0, 0.0, 0.0, [])}),
         charts.labels((), (), ()),
-        charts.descriptor_losses(()),
-        charts.descriptor_losses([Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)]),
+        charts.descriptor_losses((), 0),
+        charts.descriptor_losses(
+            [Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)], 10_000
+        ),
         charts.funnel((("a", 0), ("b", 0))),
         charts.outcomes({"new reason": 0}),
         charts.hubness((), Hubness((), (), nan, nan, (), 0.0, ())),

@@ -195,6 +195,17 @@ def test_what_a_run_lacks_is_left_out() -> None:
     assert not any(words in old for words in SECTIONS) and all(words in new for words in SECTIONS)
 
 
+def test_a_loss_is_told_out_of_the_groups_there_are() -> None:
+    target = fake_target()
+    page = render(fake_report(target))
+    worst = target.descriptors[-1]
+    assert f'<td class="n">{worst.loss} of 16</td>' in page
+    assert "loss: how many of 16 groups of similar classes are pulled together" in page
+    warned = TargetWarning("descriptors", (), "Eq. 4 could not choose", {"pool": 9})
+    page = render(fake_report(dataclasses.replace(target, warnings=(warned,))))
+    assert "Descriptors that Eq. 4 did not choose" in page and "Eq. 4 could not choose" in page
+
+
 def test_the_gravest_warnings_are_not_hidden_by_many_small_ones() -> None:
     few = [TargetWarning("few", (f"class {i}",), f"few {i}", {"chosen": 2.0}) for i in range(900)]
     view = warning_view(

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mudg_core.corpus.demo.targets import TARGET_BY_NAME
+from mudg_core.encode.models import load_clip
 from mudg_core.errors import InputError
 from mudg_core.settings import AugmentSettings
-from mudg_core.target.baselines import TEMPLATES, WAFFLE_WORDS
+from mudg_core.target.baselines import TEMPLATES, WAFFLE_WORDS, waffle_characters, waffle_words
 from mudg_core.target.grammar import built_in
 from mudg_core.target.methods import METHODS, Augmentations, augmentations, wording
 from mudg_core.target.spec import Target
@@ -25,6 +27,7 @@ TARGET = Target(
     synonyms={"cat": ("kitty",)},
 )
 PHRASES = {"cat": ["whiskers"], "Dog": ["a wet nose", "used for hunting"], "red fox": ["has a tail"] * 9}
+COUNTS = {"none": 1, "cupl": 2, "waffle-words": 8, "waffle-characters": 8}
 PROMPTS = {"cat": ["A cat sits."], "dog": ["Dogs bark.", "Look, a dog."], "red fox": ["One red fox."]}
 
 
@@ -46,7 +49,7 @@ def test_every_method_gives_a_matrix_of_prompts(method: str, tmp_path: Path) -> 
     found = made(tmp_path, method=method)
     prompts = found.prompts(TARGET)
     assert found.method == method
-    assert len(prompts) == len(found.descriptors) == {"none": 1, "cupl": 2}.get(method, 4)
+    assert len(prompts) == len(found.descriptors) == COUNTS.get(method, 4)
     assert all(len(row) == 3 for row in prompts)
     assert made(tmp_path, method=method) == found
     if method != "cupl":
@@ -69,21 +72,36 @@ def test_pooled_methods_choose_from_the_part_of_the_pool_that_is_asked_for(tmp_p
 
 
 def test_adaptive_says_why(tmp_path: Path) -> None:
-    found = made(tmp_path, method="adaptive", label_clusters=2)
+    found = made(tmp_path, method="adaptive", label_clusters=2, near_copy=1)
     assert found.descriptors == tuple(item.descriptor for item in found.scored[:4])
     assert sorted(name for cluster in found.clusters for name in cluster) == sorted(TARGET.classes)
     assert all(len(found.clusters[number]) > 1 for item in found.scored for number in item.collapsed)
     assert any(item.collapsed for item in found.scored)
 
 
+@pytest.mark.parametrize("count", [2, 7, 13])
+def test_few_labels_get_descriptors_by_eq_4_from_a_real_tower(count: int) -> None:
+    """In any order of the pool, and of four near-copies one at most."""
+    target = Target(name="t", classes=TARGET_BY_NAME["vehicles-and-buildings"].classes[:count])
+    decades = [phrase for phrase in built_in() if "advertisement from the" in phrase]
+    pool = [*decades, *built_in()[::150]]
+    encode = load_clip("demo:index").encode_texts
+    found = augmentations(target, AugmentSettings(count=8), encode, pool)
+    losses = {item.descriptor: item.loss for item in found.scored}
+    assert len(set(losses.values())) > 1 and min(losses.values()) == losses[str(found.descriptors[0])]
+    assert len(decades) == 4 and len(set(decades) & set(found.descriptors)) <= 1
+    turned = augmentations(target, AugmentSettings(count=8), encode, pool[::-1])
+    assert (turned.descriptors, turned.scored) == (found.descriptors, found.scored)
+
+
 def test_waffles_are_noise_of_their_kind(tmp_path: Path) -> None:
     words, letters = (made(tmp_path, method=f"waffle-{kind}").descriptors for kind in ("words", "characters"))
-    assert len(set(words)) == len(set(letters)) == 4
+    assert len(set(words)) == len(set(letters)) == 8  # whatever augment.count is
     for waffle in words:
         assert set(str(waffle).removeprefix("which has ").split()) <= set(WAFFLE_WORDS)
     assert all(re.fullmatch(r"which has [a-z]{4,8} [a-z]{4,8}", str(waffle)) for waffle in letters)
     assert made(tmp_path, method="waffle-words", seed=1).descriptors != words
-    assert len(made(tmp_path, method="waffle-characters", count=1000).descriptors) == 1000
+    assert len(set(waffle_characters(1000, 0))) == len(set(waffle_words(1000, 0))) == 1000
 
 
 def test_templates_are_many_and_each_has_one_slot() -> None:

@@ -109,13 +109,15 @@ def test_scores_are_kept_and_the_ends_explained(tmp_path: Path) -> None:
     }
     made = Augmentations(
         "adaptive",
-        ("which is 0",),
-        of_descriptors(TARGET, "adaptive", ["which is 0"]).sayings,
+        ("which is 0", "which is 7"),
+        of_descriptors(TARGET, "adaptive", ["which is 0", "which is 7"]).sayings,
         scored,
         (("cat", "dog"),),
     )
     write_queries(Queries.of(TARGET, made), made, tmp_path, lengths)
     body = json.loads((tmp_path / "queries.json").read_text())
     assert body["clusters"] == [["cat", "dog"]] and len(body["scored"]) == 4000
-    assert read_ranked(tmp_path) == tuple(item.descriptor for item in scored)
+    ranked = read_ranked(tmp_path)
+    assert ranked[:4] == ("which is 0", "which is 7", "which is 1", "which is 2")
+    assert sorted(ranked) == sorted(item.descriptor for item in scored)
     assert all("collapsed" in line for line in explained(scored[: 2 * EXPLAINED]))
