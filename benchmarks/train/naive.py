@@ -1,8 +1,8 @@
 """Finetuning as a good engineer writes it in an afternoon, without our tricks: what ours is compared with.
 
-The same loss, order, crops, parameter groups, updates and average. Gradients are taken only where something is
-trained, the teacher builds no graph, and its texts are encoded once. But both towers are open_clip's own: texts
-have their full length, each prompt is encoded by itself, and the teacher is a whole second network.
+The same loss, order, crops, parameter groups, updates and average. Gradients are taken only where something
+is trained, the teacher builds no graph, and its texts are encoded once. But both towers are open_clip's own:
+texts have their full length, each prompt is encoded by itself, and the teacher is a whole second network.
 """
 
 from __future__ import annotations

@@ -23,7 +23,10 @@ GRID = 2.0**26
 
 def on_grid(unit: NDArray[np.floating]) -> Float64:
     """Unit vectors as multiples of 2^-26: what is rounded away is less than float32 rounds in a product."""
-    return np.asarray(np.rint(np.asarray(unit, np.float64) * GRID) / GRID, dtype=np.float64)
+    grid = np.multiply(unit, GRID, dtype=np.float64)
+    np.rint(grid, out=grid)
+    grid *= 1 / GRID
+    return np.asarray(grid, dtype=np.float64)
 
 
 def exact_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Float64:

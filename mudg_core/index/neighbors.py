@@ -3,7 +3,7 @@
 Paired k-means learns from (text, nearest image) pairs. The search is brute force on purpose: the pairs
 decide every centroid, so an approximate answer here would be baked into the index for good.
 
-A cosine here is the exact one of `exact_products.py`, rounded to float32: it depends on its two vectors alone.
+A cosine here is that of `exact_products.py`, rounded to float32: it depends on its two vectors alone.
 Images are ordered by it and then by row. So shards may be searched in any order, in any blocks, on any CPU,
 and their neighbours merge into the same bits. Float32 products save most of the work: they nominate the few
 images that can be among the nearest, and only these are compared exactly (`nominate.py`).

@@ -1,8 +1,8 @@
 """The nearest images of one shard: nominated by float32 products, compared exactly.
 
 A float32 product is within `float32_error` of the exact cosine, whatever kernel made it. So an image that
-belongs to the `keep` nearest scores at most twice that below the `keep`-th best float32 score, and that is the
-margin here. A few places more than `keep` hold all images within it, nearly always. Where they do not (many
+belongs to the `keep` nearest scores at most twice that below the `keep`-th best float32 score: the margin
+here. A few places more than `keep` hold all images within it, nearly always. Where they do not (many
 copies of one image, say), the text is compared with all images exactly.
 """
 
@@ -94,21 +94,22 @@ def _nominated(scores: Float32, keep: int, dim: int) -> tuple[Bool, Bool]:
     return nominated, nominated[:, -1]
 
 
-def _compared(
-    texts: Vectors, shard: Shard, places: Int64, keep: int, each: Each
-) -> tuple[Int64, Float32]:
+def _compared(texts: Vectors, shard: Shard, places: Int64, keep: int, each: Each) -> tuple[Int64, Float32]:
     """The best of the nominated, by exact cosine and then by place; a place of -1 is nobody."""
     step = max(1, VALUES // (places.shape[1] * texts.shape[1]))
-    firsts = range(0, len(texts), step)
-    parts = each(lambda first: _cosines(texts, shard, places, slice(first, first + step)), firsts)
-    cosines = np.concatenate(list(parts))
+    parts = [slice(first, first + step) for first in range(0, len(texts), step)]
+    each_part = each(lambda part: _cosines(texts[parts[part]], shard, places[parts[part]]), range(len(parts)))
+    cosines = np.concatenate(list(each_part))
     order = np.lexsort((places, -cosines), axis=1)[:, :keep]
     return np.take_along_axis(places, order, 1), np.take_along_axis(cosines, order, 1)
 
 
-def _cosines(texts: Vectors, shard: Shard, places: Int64, part: slice) -> Float32:
-    text, place = np.nonzero(places[part] >= 0)
-    images = shard.unit(places[part][text, place])
-    cosines = np.full(places[part].shape, -np.inf, np.float32)
-    cosines[text, place] = exact_cosines_by_row(normalised(texts[part])[text], images) + 0.0
+def _cosines(texts: Vectors, shard: Shard, places: Int64) -> Float32:
+    """Those nominated come first in a line, so that only a few columns hold any."""
+    cosines = np.full(places.shape, -np.inf, np.float32)
+    used = int((places >= 0).any(axis=0).sum())
+    lines = places[:, :used]
+    images = shard.unit(lines.ravel()).reshape(*lines.shape, -1)
+    exact = exact_cosines_by_row(normalised(texts)[:, None], images)
+    cosines[:, :used] = np.where(lines >= 0, exact + 0.0, -np.inf)
     return cosines

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from mudg_core.index.serial import SERIAL
+
 T = TypeVar("T")
 
 

@@ -15,7 +15,7 @@ Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
 
 SHORTEST = np.float32(1e-12)
-NARROW = 64  # dimensions from which on sums go over rows that lie side by side
+FEW = 64  # squares that are no longer summed in halves
 VALUES = 32_768  # looked at together: they stay in the cache, and torch starts no threads for so few
 
 
@@ -62,21 +62,14 @@ def _in_range(lengths: Float32) -> Bool:
 
 
 def _lengths(single: Float32) -> Float32:
-    """The squares are summed in halves: the second half onto the first, and so on. A library's own sum takes
-    the order that suits its kernel."""
+    """The squares are summed in halves, the second half onto the first, and the last few from left to right.
+    A library's own sum takes whatever order suits its kernel."""
     squares = np.square(single)
-    while squares.shape[1] > NARROW:
-        squares = _folded(squares.T).T
-    squares = squares.T.copy()
-    while len(squares) > 1:
-        squares = _folded(squares)
-    return np.sqrt(squares.sum(axis=0))
-
-
-def _folded(terms: Float32) -> Float32:
-    half = (len(terms) + 1) // 2
-    terms[: len(terms) - half] += terms[half:]
-    return terms[:half]
+    while (width := squares.shape[1]) > FEW:
+        half = (width + 1) // 2
+        squares[:, : width - half] += squares[:, half:]
+        squares = squares[:, :half]
+    return np.asarray(np.sqrt(np.add.accumulate(squares, axis=1)[:, -1]), dtype=np.float32)
 
 
 def _single(vectors: NDArray[np.floating]) -> Float32:
