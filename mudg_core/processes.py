@@ -1,4 +1,4 @@
-"""Child processes that cannot outlive us, however we end."""
+"""What differs between operating systems: the CPUs we may use, and child processes that cannot outlive us."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ PR_SET_PDEATHSIG = 1
 
 # The leader of a group. A signal at our death reaches it alone, and it takes the others with it.
 LEADER = ("/bin/sh", "-c", 'trap "kill -KILL 0" TERM; "$@" & wait "$!"', "leader")
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may run on; where the system cannot say (macOS), all of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def dying_with(parent: int) -> Callable[[], None]:

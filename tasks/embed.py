@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from mudg_core.corpus.decode import Limits
 from mudg_core.corpus.opened import RegisteredShard, open_shard
 from mudg_core.encode.shard import EmbeddingShard
+from mudg_core.processes import usable_cpus
 from mudg_core.storage import ArtifactRef, Facts
 from tasks.bar import counted
 from tasks.policy import Work, stage
@@ -31,7 +30,7 @@ def embed(work: Work, *, shard: ArtifactRef) -> Facts:
             done = take_over(opened.files, opened.shard, clip, folder, work.scratch)
         else:
             limits = Limits(max_bytes=corpus.max_image_bytes, max_pixels=corpus.max_pixels)
-            threads = work.settings.compute.decoders(len(os.sched_getaffinity(0)))
+            threads = work.settings.compute.decoders(usable_cpus())
             reading = Reading(threads, limits, corpus.opt_out == "keep")
             rows = opened.rows
             samples = counted(opened.samples(folder), rows, work.progress)

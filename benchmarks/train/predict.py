@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 import statistics
 import time
@@ -24,6 +23,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.embed.raw import untrained
+from mudg_core.processes import usable_cpus
 
 HOME = Path(".mudg/bench-train")
 CLASSES = 1000
@@ -76,7 +76,7 @@ def turns(folder: Path, files: list[Path], rounds: int) -> list[Round]:
     from mudg_core.predict.write import write_all
 
     model = open_model(folder)
-    size, cores = model.clip.batch_size, len(os.sched_getaffinity(0))
+    size, cores = model.clip.batch_size, usable_cpus()
     pixels = np.stack([pixels_of(model.clip, file) for file in files])
     ready = model.clip.normalise(pixels)
     batches = [ready[first : first + size] for first in range(0, len(ready), size)]

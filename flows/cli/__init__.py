@@ -1,6 +1,11 @@
 """The `mudg` command."""
 
 import os
+import sys
+
+if sys.platform == "win32":  # before anything else is imported: some of it does not even load there
+    sys.stderr.write("mudg does not run on Windows itself. Use WSL: `wsl --install`, then as on Linux.\n")
+    raise SystemExit(2)
 
 # The command shows stages and errors itself. Set before Prefect and Dask are imported.
 os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")

@@ -6,7 +6,6 @@ decoder nor at the end of each of the model's layers, and a GPU is fed by as man
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from mudg_core.encode.embed import ahead, chunks
 from mudg_core.encode.models import Clip, Pixels
 from mudg_core.predict.files import read_image
 from mudg_core.predict.model import Model
+from mudg_core.processes import usable_cpus
 
 MAX_THREADS = 8  # each holds a batch and what the model makes of it; more cores share in the model's layers
 ENOUGH = 2  # times the model's image size: a JPEG's pixels beyond that are not worth decoding
@@ -58,7 +58,7 @@ def predict(
 
     Answers depend on an image alone, up to rounding: neither its batch nor the number of threads matter.
     """
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cpus()
     threads = threads or min(cores, MAX_THREADS)
     size = batch_size or model.clip.batch_size
 
