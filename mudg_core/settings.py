@@ -99,7 +99,8 @@ class GcSettings(Area):
 
 
 class ComputeSettings(Area):
-    """How work is spread out. Nothing here may change a result, so nothing here enters a content key."""
+    """How work is spread out. Nothing here may change a result, so nothing here enters a content key; but for
+    the device, as a GPU computes other bits (`Stage.precision` in tasks/policy.py)."""
 
     dask_address: str | None = Field(None, description="scheduler to use; empty starts a cluster")
     cluster: Literal["local", "cuda", "kubernetes", "slurm"] = Field(
@@ -115,7 +116,11 @@ class ComputeSettings(Area):
     shards_per_task: int = Field(
         32, ge=1, description="shards in one Prefect task, at most; fewer where workers would stand idle"
     )
-    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
+    device: str = Field(
+        "cpu",
+        pattern=r"^(cpu|cuda(:\d+)?)$",
+        description="of stages that run a model; those on a GPU have keys of their own",
+    )
     gpu_slots: bool = Field(
         True, description="GPU tasks wait for a slot of Prefect's limit tag:gpu; not with a private server"
     )
@@ -363,7 +368,7 @@ class TrainSettings(Area):
     image_chunk: int = Field(32, ge=1, description="images whose graph is in memory at a time")
     text_chunk: int = Field(128, ge=1, description="prompts whose graph is in memory at a time")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
-        "auto", description="of the towers; auto: bf16 on a GPU, fp32 on a CPU"
+        "auto", description="of the towers in training; auto: bf16 on a GPU, fp32 on a CPU; part of the key"
     )
     checkpoint_every: int = Field(100, ge=1, description="steps")
     checkpoint_seconds: float = Field(60.0, gt=0, description="or after this time, if that is sooner")
@@ -375,6 +380,11 @@ class TrainSettings(Area):
     @property
     def rate(self) -> float:
         return self.learning_rate or BATCH_AND_RATE[1]
+
+    def precision_on(self, device: str) -> str:
+        """bf16 needs no scaled loss on a GPU, and on a CPU half saves no time."""
+        usual = "bf16" if device.startswith("cuda") else "fp32"
+        return usual if self.precision == "auto" else self.precision
 
     def for_student(self, vision_width: int | None) -> TrainSettings:
         """With the batch and the rate that the paper has for such a student, where none are given."""

@@ -34,6 +34,8 @@ from tasks.stopping import unwanted
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
 
+PRECISION = "precision"  # beside the settings in a recipe; a path of a setting has a dot
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Inputs = Mapping[str, Any]
@@ -108,13 +110,23 @@ class Stage:
         """Artifacts among the inputs are parents; everything else is a setting of this one artifact."""
         parents = {name: value for name, value in inputs.items() if _is_artifact(value)}
         values = {name: value for name, value in inputs.items() if name not in parents}
+        chosen = {path: _setting(settings, path) for path in self.settings} | self.precision(settings)
         return Recipe(
             stage=self.name,
             algorithm=self.algorithm,
-            settings={"inputs": values, **{path: _setting(settings, path) for path in self.settings}},
+            settings={"inputs": values, **chosen},
             parents=parents,
             weights={path: weights_digest(_setting(settings, path)) for path in self.weights},
         )
+
+    def precision(self, settings: Settings) -> dict[str, str]:
+        """What a GPU computes in, which is part of the key because its bits are not a CPU's. Nothing for a
+        CPU, whose float32 is the rule; another precision in training there is a setting that keys have."""
+        if not self.gpu or not settings.compute.device.startswith("cuda"):
+            return {}
+        if "train.precision" in self.settings:
+            return {PRECISION: f"cuda {settings.train.precision_on(settings.compute.device)}"}
+        return {PRECISION: "cuda mixed-fp16" if self.weights else "cuda fp32"}
 
     def make(self, recipe: Recipe, work: Work) -> Facts:
         values = recipe.settings["inputs"]

@@ -149,8 +149,8 @@ class Clip:
         return torch.nn.functional.normalize(x, dim=-1)
 
     def _precision(self) -> AbstractContextManager[Any]:
-        """Mixed on a GPU; on a CPU half precision saves no time."""
-        return torch.autocast("cuda") if self.device.type == "cuda" else nullcontext()
+        """Mixed on a GPU; on a CPU half precision saves no time. Keys of stages name it (tasks/policy.py)."""
+        return torch.autocast("cuda", dtype=torch.float16) if self.device.type == "cuda" else nullcontext()
 
 
 def _stack(parts: list[torch.Tensor], dim: int) -> Float32:

@@ -54,7 +54,7 @@ def finetune(
     # The student, and the prompts of each step in turn: all of them, or one augmentation.
     random = torch.Generator().manual_seed(seed)
     student = Student(clip, settings.blocks, settings.prompt_tokens, settings.vision_from)
-    precision = Precision(settings.precision, clip.device)
+    precision = Precision(settings.precision_on(clip.device.type), clip.device)
     frozen, images_of = precision.of(student.hidden), precision.of(student)
     texts_of = precision.of(student.text_features)
     tokens = [student.tokens(texts) for texts in prompts[: settings.augmentation_limit]]

@@ -11,11 +11,10 @@ HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Precision:
-    """`auto` is bf16 on a GPU, which needs no scaled loss, and fp32 on a CPU, where half saves no time."""
+    """`name` is fp32, bf16 or fp16, as `TrainSettings.precision_on` has it."""
 
     def __init__(self, name: str, device: torch.device) -> None:
-        self.name = ("bf16" if device.type == "cuda" else "fp32") if name == "auto" else name
-        self.device = device
+        self.name, self.device = name, device
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.name == "fp16")
 
     def of(self, encode: Callable[..., Tensor]) -> Callable[..., Tensor]:

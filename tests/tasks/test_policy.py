@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -27,6 +29,7 @@ from prefect.states import Running, exception_to_failed_state
 from prefect_dask.task_runners import PrefectDaskFuture
 
 import tasks.coarse
+import tasks.embed
 import tasks.pending
 import tasks.policy
 import tasks.train
@@ -154,26 +157,14 @@ def test_artifacts_become_parents_in_order(settings: Settings) -> None:
 
 
 def test_every_setting_that_a_stage_names_exists(settings: Settings) -> None:
-    stages = [value for name in _task_modules() for value in vars(name).values() if isinstance(value, Stage)]
-    assert len(stages) >= 20
-    for found in stages:
+    assert len(_stages()) >= 20
+    for found in _stages():
         found.recipe(settings, {})
 
 
-def _task_modules() -> list[object]:
-    import tasks.checks
-    import tasks.corpus
-    import tasks.dataset
-    import tasks.embed
-    import tasks.handover
-    import tasks.index
-    import tasks.report
-    import tasks.target
-    import tasks.train
-
-    index = [tasks.corpus, tasks.embed, tasks.coarse, tasks.index]
-    rest = [tasks.checks, tasks.dataset, tasks.handover, tasks.report, tasks.target, tasks.train]
-    return [*index, *rest]
+def _stages() -> list[Stage]:
+    modules = [import_module(f"tasks.{module.name}") for module in iter_modules(tasks.__path__)]
+    return [value for module in modules for value in vars(module).values() if isinstance(value, Stage)]
 
 
 @pytest.mark.parametrize(
@@ -513,10 +504,52 @@ def test_the_only_tag_is_the_one_that_limits_gpus(settings: Settings) -> None:
 
 
 def test_where_things_lie_and_who_computes_decides_no_key(settings: Settings) -> None:
-    """Links to the store are a setting of `storage`."""
-    stages = [value for name in _task_modules() for value in vars(name).values() if isinstance(value, Stage)]
-    named = {path.split(".")[0] for found in stages for path in (*found.settings, *found.weights)}
+    """Links to the store are a setting of `storage`. The kind of device is in keys by another name."""
+    named = {path.split(".")[0] for found in _stages() for path in (*found.settings, *found.weights)}
     assert not named & {"storage", "gc", "compute"}
+
+
+def on(settings: Settings, device: str, **train: Any) -> Settings:
+    return settings.replace({"compute": {"device": device}, "train": train})
+
+
+def test_f98_a_gpu_has_keys_of_its_own(settings: Settings) -> None:
+    """In every stage that may run on one, and in no other; which of several GPUs it is says nothing."""
+    on_gpus = {found.name for found in _stages() if found.gpu}
+    assert {"embedding-shard", "queries", "neighbors", "dataset", "model", "scores", "gate"} <= on_gpus
+    for found in _stages():
+        cpu, first, second = (found.recipe(on(settings, device), {}) for device in ("cpu", "cuda", "cuda:1"))
+        assert "precision" not in cpu.settings  # what a CPU has made before keeps its key
+        assert (first.key != cpu.key) == found.gpu, found.name
+        assert first.key == second.key
+
+
+def test_f98_keys_name_the_precision(settings: Settings) -> None:
+    gpu = on(settings, "cuda")
+    precisions = [
+        (tasks.embed.embed, gpu, "cuda mixed-fp16"),
+        (tasks.coarse.find_neighbors, gpu, "cuda fp32"),
+        (tasks.train.train, gpu, "cuda bf16"),
+        (tasks.train.train, on(settings, "cuda", precision="fp32"), "cuda fp32"),
+        (tasks.train.train, on(settings, "cuda", precision="fp16"), "cuda fp16"),
+    ]
+    for found, asked, expected in precisions:
+        assert found.recipe(asked, {}).settings["precision"] == expected
+    names = ("auto", "fp32", "bf16", "fp16")
+    asked_of = [on(settings, device, precision=name) for device in ("cpu", "cuda") for name in names]
+    assert len({tasks.train.train.recipe(one, {}).key for one in asked_of}) == 8
+
+
+def test_f98_cpu_and_gpu_of_one_fleet_make_two_artifacts(settings: Settings) -> None:
+    """The device is the flow's and goes with the task, so a worker never decides it."""
+    store, refs = ArtifactStore(settings.storage), []
+    for device in ("cpu", "cuda"):
+        asked = on(settings, device)
+        (found,) = execute.fn(f"{__name__}:on_gpu", asked, [on_gpu.recipe(asked, {})])
+        refs.append(ArtifactRef.model_validate(found))
+        assert store.file(refs[-1], "device.txt").read_text() == device
+    assert refs[0].key == Recipe(stage="on-gpu", algorithm=1, settings={"inputs": {}}).key
+    assert store.manifest(refs[1]).recipe.settings == {"inputs": {}, "precision": "cuda fp32"}
 
 
 def test_recipes_survive_the_trip_to_a_worker(settings: Settings) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +319,12 @@ def test_vision_width_without_loading_anything(tiny_folder: Path, tmp_path: Path
     (tmp_path / CONFIG_FILE).write_text("[1]")
     for name in ("coca", "No-Such-Model/x", "ViT-B-16-SigLIP/webli", f"local-dir:{tmp_path}"):
         assert vision_width(name) is None
+
+
+@pytest.mark.filterwarnings("ignore:.*CUDA is not available")
+def test_f98_the_precision_that_keys_name_is_the_one_used(loaded: Clip) -> None:
+    """`cuda mixed-fp16`; nothing has to be computed to see it."""
+    context = replace(loaded, device=torch.device("cuda"))._precision()
+    assert isinstance(context, torch.autocast)
+    assert (context.device, context.fast_dtype) == ("cuda", torch.float16)
+    assert isinstance(loaded._precision(), nullcontext)

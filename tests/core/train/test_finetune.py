@@ -210,6 +210,12 @@ def test_a_separable_set_is_learnt(loaded: Clip) -> None:
     assert tuned.losses[-1] < 0.5 * tuned.losses[0]
 
 
+def test_f98_auto_precision_is_one_rule_for_training_and_for_keys() -> None:
+    names = {device: settings().precision_on(device) for device in ("cpu", "cuda", "cuda:1")}
+    assert names == {"cpu": "fp32", "cuda": "bf16", "cuda:1": "bf16"}
+    assert settings(precision="fp16").precision_on("cuda") == "fp16"
+
+
 def test_batches_show_every_row_once_an_epoch() -> None:
     order = Order(10, torch.Generator().manual_seed(0))
     shown = torch.cat([order.take(4) for _ in range(5)]).tolist()
