@@ -105,11 +105,16 @@ def show(makers: Mapping[str, Callable[[], object]]) -> None:
 
 def digest(result: object) -> str:
     """No floats: their bits may differ."""
-    values = np.asarray(result)
-    if values.dtype.kind in "iub":
-        return hashlib.sha256(values.astype("<i8").tobytes()).hexdigest()
-    assert values.dtype.kind != "f", "a digest of floats"
-    return hashlib.sha256(json.dumps(result).encode()).hexdigest()
+    if isinstance(result, np.ndarray):
+        assert result.dtype.kind in "iub", f"a digest of {result.dtype}"
+        return hashlib.sha256(result.astype("<i8").tobytes()).hexdigest()
+    text = json.dumps(result)
+    json.loads(text, parse_float=_refuse)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _refuse(number: str) -> None:
+    raise AssertionError(f"a digest of floats: {number}")
 
 
 def _product() -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
