@@ -114,8 +114,7 @@ def _label_exactly(
 ) -> ExactLabels:
     features = np.load(work.store.file(queries, "queries.npy"), allow_pickle=False)
     gather = partial(gather_images, open_shards(work, embeddings))
-    neighbors, device = work.settings.dataset.neighbors, work.settings.compute.device
-    return label_exactly(hits, features, gather, neighbors, device)
+    return label_exactly(hits, features, gather, work.settings.dataset.neighbors)
 
 
 @stage("picks", algorithm=3, settings=("dataset.select", "dataset.per_class"))

@@ -43,12 +43,9 @@ class _Asked:
     labels: Int64
     rows: Int64
     features: Features
-    device: str
 
 
-def label_exactly(
-    hits: pa.Table, queries: Float32, features: Features, neighbors: int, device: str = "cpu"
-) -> ExactLabels:
+def label_exactly(hits: pa.Table, queries: Float32, features: Features, neighbors: int) -> ExactLabels:
     """The label of the query that ranks an image best among all candidates; ties as in `pseudo_label`.
 
     An image among the best `depth` of some query has its best rank there, and whoever ranks it as well has it
@@ -57,7 +54,7 @@ def label_exactly(
     """
     numbers, first = np.unique(hits.column("query").to_numpy(), return_index=True)
     rows = np.unique(hits.column("row").to_numpy())
-    asked = _Asked(queries[numbers], numbers, hits.column("label").to_numpy()[first], rows, features, device)
+    asked = _Asked(queries[numbers], numbers, hits.column("label").to_numpy()[first], rows, features)
     depth = min(neighbors, len(rows))
     labelled = _best(asked, rows, depth)
     while depth < len(rows) and len(left := np.setdiff1d(rows, labelled.column("row").to_numpy())):
@@ -88,7 +85,7 @@ def _nearest(asked: _Asked, part: slice, depth: int) -> Neighbors:
     texts = asked.queries[part]
     found: Neighbors | None = None
     for rows in _blocks(asked.rows):
-        near = nearest(texts, asked.features(rows), rows, depth, device=asked.device)
+        near = nearest(texts, asked.features(rows), rows, depth)
         found = near if found is None else found.merge(near)
     assert found is not None
     return found

@@ -74,8 +74,9 @@ class World:
     def leaks(self, rows: list[int]) -> ArtifactRef:
         return self._made("leaks", lambda out: pq.write_table(pa.table({"row": rows}), out / LEAKS))
 
-    def label(self, leaked: ArtifactRef | None = None, **dataset: Any) -> ArtifactRef:
-        settings = Settings().replace({"dataset": {"neighbors": NEIGHBORS, **dataset}})
+    def label(self, leaked: ArtifactRef | None = None, device: str = "cpu", **dataset: Any) -> ArtifactRef:
+        changes = {"compute": {"device": device}, "dataset": {"neighbors": NEIGHBORS, **dataset}}
+        settings = Settings().replace(changes)
         more = label_needs(settings, self.queries, self.embeddings, leaked)
         return self.run(label, settings, found=self.found, classes=CLASSES + 1, **more)
 
@@ -125,6 +126,11 @@ def test_exact_ranks_take_more_and_tell_the_difference(world: World) -> None:
     assert tables[0].column("row").equals(tables[1].column("row"))
     assert facts["relabelled"] == int((one != other).sum())
     assert int(str(facts["depth"])) >= NEIGHBORS
+
+
+def test_f98_exact_ranks_are_counted_on_a_cpu(world: World) -> None:
+    """The stage asks for no GPU, so a worker without one may get it; and its key names no precision."""
+    assert world.label(ranks="exact", device="cuda") == world.label(ranks="exact")
 
 
 def test_every_way_to_select(world: World) -> None:

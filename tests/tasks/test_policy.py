@@ -524,6 +524,26 @@ def test_f98_a_gpu_has_keys_of_its_own(settings: Settings) -> None:
         assert first.key == second.key
 
 
+def _mentioned(function: ast.FunctionDef) -> set[str]:
+    """`.device`, `.clip` and so on, and the names of functions that it calls or passes on."""
+    nodes = list(ast.walk(function))
+    attributes = {f".{node.attr}" for node in nodes if isinstance(node, ast.Attribute)}
+    return attributes | {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def test_f98_stages_that_compute_on_the_device_are_gpu_stages() -> None:
+    """Whoever loads a model or reads `compute.device`, also by way of a helper, has the precision in its key
+    and waits for a worker with a GPU."""
+    trees = [ast.parse(path.read_text()) for path in sorted((ROOT / "tasks").glob("*.py"))]
+    functions = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
+    mentioned = {function.name: _mentioned(function) for function in functions}
+    on_device = {".device", ".clip", ".encoder"}
+    while reached := {name for name, names in mentioned.items() if names & on_device} - on_device:
+        on_device |= reached
+    gpu_stages = {found.function.__name__ for found in _stages() if found.gpu}
+    assert gpu_stages == on_device & {found.function.__name__ for found in _stages()}
+
+
 def test_f98_keys_name_the_precision(settings: Settings) -> None:
     gpu = on(settings, "cuda")
     precisions = [
