@@ -21,7 +21,7 @@ from mudg_core.evaluate.comparison import COMPARISON, Comparison
 from mudg_core.evaluate.gate import VERDICT
 from mudg_core.index.recall import Point
 from mudg_core.report.words import arm_name, duration
-from mudg_core.settings import Settings
+from mudg_core.settings import ComputeSettings, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.train.card import CARD_FILE
 from tasks.compare import PAGE
@@ -36,7 +36,12 @@ if TYPE_CHECKING:
     from flows.demo import DemoBuild
     from flows.study_prompts import PromptsBuild
 
-IMPERSONAL = {"storage", "gc", "compute"}  # where and how it ran: nothing there decides what was made
+# Where and how it ran: nothing there decides what was made, but for the device.
+IMPERSONAL: Any = {
+    "storage": True,
+    "gc": True,
+    "compute": set(ComputeSettings.model_fields) - {"device"},
+}
 
 
 def index_shown(store: ArtifactStore, settings: Settings, built: IndexBuild) -> list[Shown]:

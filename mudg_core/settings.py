@@ -327,6 +327,9 @@ class DatasetSettings(Area):
         return self
 
 
+# What a GPU computes in, beside the settings in a recipe; a path of a setting has a dot.
+PRECISION = "precision"
+
 # The paper's, for ViT-B/16 and for ViT-L/14, and the width of a vision tower that counts as the latter.
 BATCH_AND_RATE, BATCH_AND_RATE_LARGE = (128, 6.4e-4), (64, 1.6e-4)
 LARGE_WIDTH = 1024

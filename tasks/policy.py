@@ -23,7 +23,7 @@ from prefect.states import Completed
 
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import MudgError, UnwantedError
-from mudg_core.settings import Settings
+from mudg_core.settings import PRECISION, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.bar import Progress, progress_bar, silent
 from tasks.code import CODE, check_code
@@ -33,8 +33,6 @@ from tasks.stopping import unwanted
 
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
-
-PRECISION = "precision"  # beside the settings in a recipe; a path of a setting has a dot
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -17,6 +17,7 @@ from mudg_core.dataset.build import CHOSEN
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.dataset.warning import read_warnings
 from mudg_core.errors import DataError
+from mudg_core.settings import PRECISION
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
 from mudg_core.target.queries import SPEC
 from mudg_core.train.card import ARMS, WAYS, CardFacts, Origin, Verdict
@@ -145,12 +146,13 @@ def _refs(manifest: Manifest, role: str) -> tuple[ArtifactRef, ...]:
 
 
 def _settings(manifests: Sequence[Manifest]) -> dict[str, Any]:
-    return {
-        name: value
-        for manifest in manifests
-        for name, value in manifest.recipe.settings.items()
-        if name.startswith(TOLD)
-    }
+    """Of all stages together; the precision of each, as they differ in that."""
+    settings: dict[str, Any] = {}
+    for recipe in (manifest.recipe for manifest in manifests):
+        settings |= {name: value for name, value in recipe.settings.items() if name.startswith(TOLD)}
+        if PRECISION in recipe.settings:
+            settings[f"{PRECISION} of {recipe.stage}"] = recipe.settings[PRECISION]
+    return settings
 
 
 def _scores(body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 
 from mudg_core.errors import DataError
 from mudg_core.train.lineage import MadeFrom, card_facts, read_verdict, told_base, told_url
-from tests.support.handed import Made, make_all
+from tests.support.handed import SPEC, Made, make_all
 from tests.support.training_sets import make, store_at
 
 
@@ -53,6 +53,19 @@ def test_settings_and_seed_are_those_of_the_stages(made: Made) -> None:
     }
     assert found.seed == 5 and found.base_digest == "cd" * 32 and found.alpha == 1.0
     assert found.base == "a local folder of open_clip"
+
+
+def test_f98_a_card_names_the_precision_that_a_gpu_computed_in(made: Made) -> None:
+    """Stages differ in it. On a CPU there is no such entry, as above."""
+    model = {"inputs": {"seed": 5}, "train.precision": "auto", "precision": "cuda bf16"}
+    queries = {"augment.count": 2, "precision": "cuda mixed-fp16"}
+    on_gpu = {
+        "model": make(made.store, "model", model, {"x": {}}),
+        "queries": make(made.store, "queries", queries, {"queries.json": SPEC}),
+    }
+    found = gathered(made, **on_gpu).settings
+    assert found["precision of model"] == "cuda bf16"
+    assert found["precision of queries"] == "cuda mixed-fp16"
 
 
 def test_scores_are_of_the_first_seed(made: Made) -> None:
