@@ -41,10 +41,13 @@ def warn_of_descriptors(queries: Mapping[str, Any]) -> list[TargetWarning]:
     if len(losses) != 1 or pool <= chosen:
         return []
     groups, loss = crowded(queries["clusters"]), losses.pop()
+    why = f"all {pool:,} of the pool pull {loss} of {groups} groups of similar classes together"
+    if not groups:
+        why = f"no two classes are in one group, so all {pool:,} of the pool have loss 0"
     message = (
-        f"Eq. 4 could not choose descriptors: all {pool:,} of the pool pull {loss} of {groups} groups of "
-        "similar classes together. The smallest rise of their cosines chose, and then the order of the pool. "
-        "Bring other phrases (augment.descriptors), or choose another method (augment.method)."
+        f"Eq. 4 could not choose descriptors: {why}. The smallest rise of their cosines chose, and then the "
+        "order of the pool. Bring other phrases (augment.descriptors), or choose another method "
+        "(augment.method)."
     )
     return [TargetWarning("descriptors", (), message, {"pool": pool, "loss": loss, "groups": groups})]
 

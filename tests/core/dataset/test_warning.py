@@ -28,9 +28,10 @@ def queries(losses: list[int], chosen: int, clusters: list[list[str]]) -> dict[s
 def test_descriptors_that_only_the_tie_break_chose_are_told() -> None:
     (alone,) = warn_of_descriptors(queries([0] * 2000, 4, [["cat"], ["dog"]]))
     assert (alone.kind, dict(alone.numbers)) == ("descriptors", {"pool": 2000, "loss": 0, "groups": 0})
-    assert "all 2,000 of the pool pull 0 of 0 groups" in alone.message
+    assert "no two classes are in one group, so all 2,000 of the pool have loss 0" in alone.message
     (equal,) = warn_of_descriptors(queries([1] * 9, 4, [["cat", "dog"], ["car"]]))
     assert dict(equal.numbers) == {"pool": 9, "loss": 1, "groups": 1}
+    assert "all 9 of the pool pull 1 of 1 groups" in equal.message
 
 
 def test_descriptors_that_eq_4_chose_or_that_are_all_there_are_are_not_told() -> None:
