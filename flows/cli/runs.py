@@ -73,11 +73,16 @@ def run_target(target: Target, out: Path | None, as_json: bool, file: Path | Non
         result |= {"classifier": str(built.classifier), "folder": str(classifier)}
         result |= {"verdicts": [json.loads(store.file(ref, VERDICT).read_text()) for ref in built.verdicts]}
         result |= {"notes": told["notes"], "warnings": told["warnings"][target.name], "report": str(path)}
-    lines = [*(f"warning: {warning['message']}" for warning in result["warnings"])]
+    show(result, _accuracy_text(result) + target_text(target.name, result), as_json)
+
+
+def target_text(name: str, result: Json) -> str:
+    """What a person is told beside accuracy: warnings first."""
+    lines = [f"warning: {warning['message']}" for warning in result["warnings"]]
     lines += [f"training set: {ref}" for ref in result["datasets"]]
-    lines += [f"model: {result['folder']}", f"try it: mudg predict {target.name} IMAGES"]
+    lines += [f"model: {result['folder']}", f"try it: mudg predict {name} IMAGES"]
     lines += [f"estimated without labels: {verdict['reasons'][0]}" for verdict in result["verdicts"]]
-    show(result, _accuracy_text(result) + "".join(f"{line}\n" for line in lines), as_json)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def run_search(

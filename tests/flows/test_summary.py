@@ -1,9 +1,23 @@
-"""What the summary of a run says of its settings."""
+"""What a run tells its user at the end, in Prefect's UI and in the terminal."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from flows.cli.runs import target_text
 from flows.summary import changed_settings
+from flows.tables import warnings_table
+from mudg_core.dataset.warning import warn_of_descriptors
 from mudg_core.settings import Settings
+from tests.support.training_sets import make, store_at
+
+QUERIES = {
+    "descriptors": ["which is red"],
+    "scored": [{"loss": 0}, {"loss": 0}],
+    "clusters": [["cat"], ["dog"]],
+}
 
 
 def test_changed_settings_are_those_that_decide_results() -> None:
@@ -16,3 +30,13 @@ def test_changed_settings_are_those_that_decide_results() -> None:
 def test_f98_the_device_is_one_of_them() -> None:
     changed = Settings().replace({"compute": {"device": "cuda", "workers": 3}})
     assert changed_settings(changed) == [("compute.device", "cuda")]
+
+
+def test_a_warning_of_descriptors_reaches_prefect_and_the_terminal(tmp_path: Path) -> None:
+    (warning,) = warn_of_descriptors(QUERIES)
+    store = store_at(tmp_path)
+    ref = make(store, "warnings", {}, {"warnings.json": [asdict(warning)]})
+    (table,) = warnings_table(store, "pets", ref, "")
+    assert warning.message in json.dumps(table.data)
+    result = {"warnings": [asdict(warning)], "datasets": [], "folder": "f", "verdicts": []}
+    assert target_text("pets", result).startswith(f"warning: {warning.message}\n")
