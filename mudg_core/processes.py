@@ -6,7 +6,6 @@ import ctypes
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,10 +25,11 @@ def usable_cpus() -> int:
 
 def dying_with(parent: int) -> Callable[[], None]:
     """What a child does before it becomes its program: it asks to be told when its parent dies. It looks once
-    more then, as it is not told of a parent that was killed before it asked."""
-    if sys.platform != "linux":
+    more then, as it is not told of a parent that was killed before it asked. Systems without `prctl` (macOS)
+    cannot tell it."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is None:
         return lambda: None
-    prctl = ctypes.CDLL(None).prctl
 
     def ask() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

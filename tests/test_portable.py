@@ -11,29 +11,35 @@ from pathlib import Path
 import pytest
 
 from mudg_core import processes
+from tests.support.other_systems import LINUX_ONLY, without_linux
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("mudg_core", "tasks", "flows", "deployments")
-LINUX_ONLY = {
-    "copy_file_range", "epoll", "fdatasync", "memfd_create", "pidfd_open", "posix_fadvise", "prctl",
-    "sched_getaffinity", "sched_setaffinity", "splice",
-}  # fmt: skip
 PORTABLE = {"mudg_core/processes.py", "mudg_core/plan/probe.py"}  # they ask whether the system has it
 TESTS = ("tests/core/predict/test_run.py",)
-TAKEN_AWAY = f"""
-import os, sys
-for name in {sorted(LINUX_ONLY)}:
-    if hasattr(os, name):
-        delattr(os, name)
-import pytest
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *{TESTS}]))
-"""
+MORE = {"/proc", "cpu_affinity", "ionice", "prlimit", "rlimit"}  # of psutil and of Linux's file systems
+SYSTEM_FOLDERS = ("/proc/", "/dev/shm", "/sys/")
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
+def run(code: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=250
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | (environment or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
     )
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Attributes, imported names and texts, also those that `getattr` is asked for."""
+    if isinstance(node, ast.Attribute):
+        return {node.attr}
+    if isinstance(node, ast.ImportFrom):
+        return {alias.name for alias in node.names}
+    return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
 
 
 def test_calls_that_only_linux_has_are_where_they_are_asked_for() -> None:
@@ -42,8 +48,8 @@ def test_calls_that_only_linux_has_are_where_they_are_asked_for() -> None:
         for room in ROOMS
         for path in (ROOT / room).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if (isinstance(node, ast.Attribute) and node.attr in LINUX_ONLY)
-        or (isinstance(node, ast.Constant) and str(node.value).startswith(("/proc/", "/dev/shm", "/sys/")))
+        for name in names_in(node)
+        if name in LINUX_ONLY | MORE or name.startswith(SYSTEM_FOLDERS)
     }
     assert uses == PORTABLE
 
@@ -57,7 +63,6 @@ def test_cpus_where_the_system_does_not_say_which(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_child_process_where_there_is_no_prctl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(processes.ctypes, "CDLL", lambda name: object())
     log = tmp_path / "log"
     with processes.process_group(["/bin/sh", "-c", "echo started"], os.environ, tmp_path, log) as leader:
@@ -65,8 +70,16 @@ def test_a_child_process_where_there_is_no_prctl(monkeypatch: pytest.MonkeyPatch
     assert log.read_text() == "started\n"
 
 
-def test_prediction_without_them() -> None:
-    tests = run(TAKEN_AWAY)
+def test_calls_are_taken_away(tmp_path: Path) -> None:
+    """What the tests of the demo rely on."""
+    code = "import ctypes, os; print([hasattr(os, 'sched_getaffinity'), hasattr(ctypes.CDLL(None), 'prctl')])"
+    assert run(code, without_linux(tmp_path)).stdout == "[False, False]\n"
+    assert len(list(tmp_path.glob("process-*"))) == 1
+
+
+def test_prediction_without_them(tmp_path: Path) -> None:
+    code = "import pytest, sys; sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', *sys.argv[1:]]))"
+    tests = run(code.replace("*sys.argv[1:]", ", ".join(map(repr, TESTS))), without_linux(tmp_path))
     assert tests.returncode == 0, tests.stdout[-3000:]
 
 

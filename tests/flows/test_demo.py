@@ -25,6 +25,7 @@ from tests.support.demo_runs import (
     task_states,
     ui_artifacts,
 )
+from tests.support.other_systems import without_linux
 from tests.support.places import Place, here
 
 pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machine that may be busy
@@ -39,8 +40,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def first(folder: Path) -> dict[str, Any]:
-    return demo(folder, *TWO_WORKERS)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="module")
+def first(folder: Path, elsewhere: Path) -> dict[str, Any]:
+    """As on a system without the calls that only Linux has."""
+    return demo(folder, *TWO_WORKERS, **without_linux(elsewhere))
+
+
+def test_no_process_of_the_demo_needs_what_only_linux_has(first: dict[str, Any], elsewhere: Path) -> None:
+    """The command itself, its Prefect server, the scheduler's nannies and two workers: all did without."""
+    assert first["computed"] > 0
+    assert len(list(elsewhere.glob("process-*"))) >= 4
 
 
 def test_result_has_what_the_readme_promises(first: dict[str, Any]) -> None:

@@ -51,9 +51,9 @@ def mudg(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedProces
     )
 
 
-def demo(cwd: Path, *flags: str) -> dict[str, Any]:
+def demo(cwd: Path, *flags: str, **extra: str) -> dict[str, Any]:
     """The JSON object of a small `mudg demo`."""
-    done = mudg("demo", "--json", *FLAGS, *flags, cwd=cwd)
+    done = mudg("demo", "--json", *FLAGS, *flags, cwd=cwd, **extra)
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
