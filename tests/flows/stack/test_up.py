@@ -26,6 +26,7 @@ from prefect.states import Running
 
 from flows.stack.health import dask_client, workers_are_there
 from flows.stack.parts import PARTS
+from flows.stack.ports import is_free
 from flows.stack.processes import marked
 from flows.stack.registered import GPU_LIMIT, schedule_index
 from flows.stack.running import POOL, find_stack
@@ -176,8 +177,7 @@ def test_down_leaves_no_process_no_port_and_no_run(up: Up) -> None:
     told = said("down", cwd=up.cwd)
     assert set(told["ended"]) == set(PARTS) and told["ended"][0] == "prefect-worker"
     assert not marked(state.id)
-    listening = {one.laddr.port for one in psutil.net_connections() if one.status == psutil.CONN_LISTEN}
-    assert not listening & set(state.ports.values())
+    assert [port for port in state.ports.values() if not is_free(port)] == []
     assert not list(Path("/tmp").glob(f"seaweedfs-s3-*{state.ports['s3']}.sock"))
     with closing(sqlite3.connect(up.folder / "prefect/prefect.db")) as database:
         query = "SELECT state_type FROM {} WHERE state_type NOT IN ('SCHEDULED', 'COMPLETED')"
