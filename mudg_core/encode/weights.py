@@ -15,6 +15,7 @@ import hashlib
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 from mudg_core.errors import InputError, ModelError
 
@@ -81,8 +82,16 @@ def vision_width(name: str) -> int | None:
     the model. Whoever needs the model itself will say what is wrong with it."""
     try:
         config = json.loads(_config_file(*locate(name)).read_text())
+    except (ModelError, OSError, ValueError):
+        return None
+    return width_in(config)
+
+
+def width_in(config: Any) -> int | None:
+    """Of the vision tower that a configuration of open_clip describes, if it says so."""
+    try:
         width = config.get("model_cfg", config)["vision_cfg"]["width"]
-    except (ModelError, OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         return None
     return width if isinstance(width, int) else None
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch.func import functional_call
 
 from mudg_core.encode.models import Clip, Pixels
+from mudg_core.encode.weights import width_in
 from mudg_core.settings import TrainSettings
 from mudg_core.storage import Checkpoints
 from mudg_core.train.checkpoint import Keeper, State
@@ -51,6 +52,8 @@ def finetune(
     With `checkpoints` a run that was stopped goes on where it was, to the same bits. `interrupted` is asked
     after every step whether to stop.
     """
+    settings = settings.for_student(width_in(clip.config))
+
     # The student, and the prompts of each step in turn: all of them, or one augmentation.
     random = torch.Generator().manual_seed(seed)
     student = Student(clip, settings.blocks, settings.prompt_tokens, settings.vision_from)

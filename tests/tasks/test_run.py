@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mudg_core.settings import Settings, StorageSettings
+from mudg_core.settings import Settings, StorageSettings, load_settings
 from mudg_core.storage import ArtifactStore
 from mudg_core.storage.leases import read_leases
+from mudg_core.target.spec import Target
 from tasks.run import Run
 from tests.core.storage.making import maker, recipe
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -67,3 +70,15 @@ def test_batch_and_rate_follow_the_student(
     storage, train = {"url": f"file://{tmp_path}"}, {"model": model, **changes}
     found = Run(Settings().replace({"storage": storage, "train": train})).settings.train
     assert (found.batch_size, found.learning_rate) == expected
+
+
+def test_the_paper_s_scale_has_the_batch_and_rate_of_its_student(tmp_path: Path) -> None:
+    """Also as a target's own student, over a run that has another."""
+    storage = {"url": f"file://{tmp_path}"}
+    paper = load_settings([ROOT / "flows/paper.yaml"], {"storage": storage}, {})
+    run = Settings().replace({"storage": storage})
+    spec = {"name": "t", "classes": ("a", "b"), "settings": {"train": {"model": "ViT-L-14/openai"}}}
+    own = run.replace(Target.model_validate(spec).overrides(run))
+    for asked in (paper, own):
+        train = Run(asked).settings.train
+        assert (train.model, train.batch_size, train.learning_rate) == ("ViT-L-14/openai", 64, 1.6e-4)

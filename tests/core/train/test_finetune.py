@@ -15,7 +15,7 @@ from mudg_core.errors import TrainingError
 from mudg_core.settings import TrainSettings
 from mudg_core.train.crop import crop as crop_at
 from mudg_core.train.crop import crops, draw_crops
-from mudg_core.train.finetune import Finetuned, finetune
+from mudg_core.train.finetune import Finetuned, finetune, optimiser_of
 from mudg_core.train.order import Order
 from mudg_core.train.student import Student, trainable_names
 from tests.core.encode.tiny import another
@@ -140,6 +140,23 @@ def test_soft_labels_teach_from_the_first_step(loaded: Clip) -> None:
     assert soft > 0.1 * hard
     same = step_length(loaded, loss="soft-labels", soft_label_temperature=25.0)
     assert same < 1e-5 * hard
+
+
+def test_empty_batch_and_rate_follow_the_student_without_a_run_too(
+    loaded: Clip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flow fills them in before; whoever calls `finetune` alone gets the same."""
+    used: list[TrainSettings] = []
+
+    def noted(parameters: dict[str, torch.nn.Parameter], given: TrainSettings) -> torch.optim.Optimizer:
+        used.append(given)
+        return optimiser_of(parameters, given)
+
+    monkeypatch.setattr("mudg_core.train.finetune.optimiser_of", noted)
+    for large in (1024, 1):
+        monkeypatch.setattr("mudg_core.settings.LARGE_WIDTH", large)
+        train(loaded, batch_size=None, learning_rate=None, iterations=1)
+    assert [(one.batch, one.rate) for one in used] == [(128, 6.4e-4), (64, 1.6e-4)]
 
 
 def test_in_turn_is_one_augmentation_a_step(loaded: Clip) -> None:
