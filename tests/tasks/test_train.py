@@ -9,11 +9,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from PIL import Image
 
-from mudg_core.storage import ArtifactStore
+from mudg_core.dataset.training_set import read_training_set, read_whole_images
+from mudg_core.encode.models import load_clip
+from mudg_core.evaluate.classifier import image_features
+from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.train.watch import EVENTS
 from tests.support import training_sets
 from tests.tasks.training import built, prepared, settings_at
@@ -53,6 +58,28 @@ def test_crops_are_cut_from_the_whole_stored_image(tmp_path: Path, monkeypatch: 
 
     red, again, blue = losses("red", (250, 0, 0)), losses("again", (250, 0, 0)), losses("blue", (0, 0, 250))
     assert red == again != blue
+
+
+def test_evaluation_and_gate_look_at_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same pictures: another edge changes neither features nor what a held-out set shows."""
+    clip, images = load_clip("demo:student"), []
+    for edge in ((250, 0, 0), (0, 0, 250)):
+        image = Image.new("RGB", (192, 64), (20, 100, 50))
+        image.paste(edge, (0, 0, 48, 64))
+        images.append(image)
+    shown = SimpleNamespace(labels={"photo": [0, 0]}, images=lambda domain: iter(images))
+    first, second = image_features(clip, cast(Any, shown), 2)["photo"]
+    assert (first == second).all()
+    stored = io.BytesIO()
+    images[0].save(stored, "PNG")
+    monkeypatch.setattr(training_sets, "picture", lambda number: stored.getvalue())
+    settings = settings_at(tmp_path)
+    dataset = prepared(settings).parents["dataset"]
+    assert isinstance(dataset, ArtifactRef)
+    folder = ArtifactStore(settings.storage).folder(dataset)
+    pixels, _ = read_training_set(folder, clip)
+    whole, _ = read_whole_images(folder, clip)
+    assert (pixels == clip.pixels(images[1])).all() and not (whole[0] == clip.whole(images[1])).all()
 
 
 def test_checkpoints_are_no_part_of_the_key_and_chunks_are(tmp_path: Path) -> None:
