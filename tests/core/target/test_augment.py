@@ -137,6 +137,15 @@ def test_eq_4_tells_descriptors_apart_for_any_number_of_labels(count: int) -> No
     assert len({item.rise for item in ranking.scored}) == len(pool)
 
 
+@pytest.mark.parametrize(
+    ("labels", "clusters"), [(2, 1), (5, 1), (6, 2), (7, 2), (13, 4), (40, 13), (47, 15), (48, 16), (200, 16)]
+)
+def test_there_are_a_third_as_many_clusters_as_labels_and_16_at_most(labels: int, clusters: int) -> None:
+    """Labels that have nothing in common: no cluster loses the one that it began with."""
+    assigned = cluster_labels(np.eye(labels, dtype=np.float32), 16, seed=0)
+    assert len(set(assigned.tolist())) == clusters
+
+
 def test_lone_labels_count_for_nothing() -> None:
     """Three labels far away in one direction, three in another, and one in a third."""
 
