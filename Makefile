@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements.lock
 READY := $(VENV)/.ready
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+# Compiled: where PYTHONDONTWRITEBYTECODE is set, every process of ours would compile torch anew, for seconds.
+INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 TOOL := $(VENV)/img2dataset
 TOOL_LOCK := img2dataset.lock
 
