@@ -15,11 +15,11 @@ from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
 from mudg_core.index.opened import check_model
 from mudg_core.index.version import IndexVersion, current_version
-from mudg_core.settings import Settings
+from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.methods import wording
 from mudg_core.target.spec import Target
-from tasks.checks import check_classes, find_leaks
+from tasks.checks import check_classes, find_leaks, fingerprint_evaluation
 from tasks.dataset import label, label_needs, retrieve, select, select_needs
 from tasks.fetch import fetch
 from tasks.forget import left_out, still_held, to_forget
@@ -34,11 +34,10 @@ from tasks.shown import show
 from tasks.target import augment, collect_evaluation
 from tasks.train import evaluate, score_zero_shot, train
 
-# Plain retrieval: the class's own prompt, its nearest images, plain cross entropy. All else is the same.
-NEAREST_NEIGHBOURS = {
+# Plain retrieval: the class's own prompt and its nearest images. Filter, loss and all else are the method's.
+NEAREST_NEIGHBOURS: Json = {
     "augment": {"method": "none"},
-    "dataset": {"label": "cosine", "ranks": "retrieved", "select": "nearest", "min_cosine": -1.0},
-    "train": {"diversity": 0.0},
+    "dataset": {"label": "cosine", "ranks": "retrieved", "select": "nearest"},
 }
 
 
@@ -156,7 +155,8 @@ def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: A
     held = left_out(still_held(run, version))
     found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings, **held)
     known = {"found": found, "embeddings": embeddings}
-    leaked = find_leaks(run, **known, evaluation=evaluation) if evaluation else None
+    prints = fingerprint_evaluation(run, evaluation=evaluation) if evaluation else None
+    leaked = find_leaks(run, **known, prints=prints) if prints else None
     needed = label_needs(run.settings, queries, embeddings, leaked)
     labels = label(run, found=found, classes=len(target.classes), **needed)
     asked = {"labels": labels, "embeddings": embeddings, **select_needs(run.settings, queries)}

@@ -37,6 +37,8 @@ TITLES = {
     "gate": "estimate without labels whether it is better",
     "classifier": "write the model's folder",
     "evaluation": "collect evaluation images",
+    "evaluation-prints": "fingerprint evaluation images",
+    "evaluation-features": "encode evaluation images",
     "zero-shot": "evaluate the student before finetuning",
     "scores": "evaluate per domain",
     "cache-scores": "evaluate adapters without training",

@@ -31,12 +31,21 @@ from tasks.search import search_parts
 BACKGROUND = 500  # random captions that a class is compared with, at most
 
 
-@stage("leaks", algorithm=2, settings=("encode.batch_size",), weights=("encode.model",), gpu=True)
-def find_leaks(work: Work, *, found: ArtifactRef, evaluation: ArtifactRef, embeddings: Refs) -> Facts:
-    """Candidates that are evaluation images too. The labels of these are not read."""
+@stage("evaluation-prints", settings=("encode.batch_size",), weights=("encode.model",), gpu=True)
+def fingerprint_evaluation(work: Work, *, evaluation: ArtifactRef) -> Facts:
+    """What evaluation images are compared by with candidates, once for all queries that look for them. Their
+    labels are not read."""
     clip, settings = work.encoder(work.settings.encode.model), work.settings
     samples = encoded_images(work.store.folder(evaluation))
-    theirs = leaks.evaluation_pictures(samples, clip, settings.encode.batch(settings.compute.device))
+    prints = leaks.evaluation_pictures(samples, clip, settings.encode.batch(settings.compute.device))
+    prints.write(work.scratch)
+    return Facts({"images": len(prints.names)})
+
+
+@stage("leaks", algorithm=3)
+def find_leaks(work: Work, *, found: ArtifactRef, prints: ArtifactRef, embeddings: Refs) -> Facts:
+    """Candidates that are evaluation images too."""
+    theirs = leaks.Pictures.read(work.store.folder(prints))
     images = pq.read_table(work.store.file(found, "images.parquet"))
     mine = leaks.candidate_pictures(images, partial(gather_images, open_shards(work, embeddings)))
     table = leaks.find_leaks(mine, theirs)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mudg_core.corpus.decode import Refused, decode
@@ -29,7 +31,7 @@ AnyFloat = Float16 | Float32
 
 SAME_FILE, COPY, LOOKALIKE = "same file", "copy", "lookalike"
 CERTAIN, PER_BIT = 0.94, 0.01  # cosine of a copy whose hash is the same, and more for each bit that differs
-LEAKS = "leaks.parquet"
+LEAKS, PRINTS, FEATURES = "leaks.parquet", "prints.parquet", "features.npy"
 UNHASHED = 0.98  # cosine that makes a lookalike where there is no hash to compare
 BLOCK, PAIRS = 1024, 65_536
 SCHEMA = pa.schema(
@@ -55,6 +57,18 @@ class Pictures:
 
     def __getitem__(self, part: slice) -> Pictures:
         return Pictures(**{name: column[part] for name, column in vars(self).items()})
+
+    def write(self, folder: Path) -> None:
+        columns = {name: column for name, column in vars(self).items() if name != "features"}
+        pq.write_table(pa.table(columns), folder / PRINTS)
+        np.save(folder / FEATURES, self.features)
+
+    @classmethod
+    def read(cls, folder: Path) -> Pictures:
+        table = pq.read_table(folder / PRINTS)
+        names, sha256 = (np.array(table[name].to_pylist(), object) for name in ("names", "sha256"))
+        hashes, hashed = (table[name].to_numpy() for name in ("hashes", "hashed"))
+        return cls(names, sha256, hashes, hashed, np.load(folder / FEATURES, allow_pickle=False))
 
 
 def evaluation_pictures(samples: Iterable[ShardSample], clip: Clip, batch: int) -> Pictures:

@@ -37,6 +37,7 @@ STAGES = [
     "evaluation",
     "queries",
     "candidates",
+    "evaluation-prints",
     "leaks",
     "labels",
     "picks",

@@ -175,7 +175,8 @@ def test_leaks_are_found_among_candidates_only(settings: Settings, store: Artifa
     embedding = made(store, "embedding-shard", lambda out: embed(planted, out))
     candidates = EmbeddingShard.open(store.folder(embedding)).metadata().slice(2, 10)
     found = made(store, "candidates", lambda out: pq.write_table(candidates, out / "images.parquet"))
-    ref = run(checks.find_leaks, settings, store, found=found, evaluation=evaluation, embeddings=[embedding])
+    prints = run(checks.fingerprint_evaluation, settings, store, evaluation=evaluation)
+    ref = run(checks.find_leaks, settings, store, found=found, prints=prints, embeddings=[embedding])
     table = pq.read_table(store.file(ref, LEAKS))
     assert table.column("row").to_pylist() == [2, 3, 4, 5]
     assert table.column("image").to_pylist() == [f"{n:09d}" for n in (2, 3, 4, 5)]
