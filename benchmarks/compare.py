@@ -5,7 +5,8 @@ python -m benchmarks.compare [--rows ROWS] [--targets N] [--seeds N] [--iteratio
 Every row that is trained costs nine trainings of half a minute each. What was made stays in
 .mudg/bench-compare, so a run that was stopped goes on where it was. With any flag it is a trial, and nothing
 is kept but with --keep; else figures are kept in benchmarks/results/compare.json. The last line printed is
-one JSON object: each row's mean over targets and its deviation over seeds.
+one JSON object: `rows` has each row's mean over targets with its 95 % interval (`low`, `high`), and
+`mudg_against` what MUDG is better by on the same images and seeds (`paired_gain`, `low`, `high`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from flows.demo import as_target
 from flows.results import counts
 from flows.session import call, session
 from mudg_core.corpus.demo.targets import TARGETS
-from mudg_core.evaluate.comparison import COMPARISON, Comparison
+from mudg_core.evaluate.comparison import COMPARISON, Comparison, Estimate
 from mudg_core.storage import ArtifactStore
 
 HOME = Path(".mudg/bench-compare/.mudg")
@@ -49,10 +50,21 @@ def main() -> None:
     body, done = run(asked)
     for one in body:
         console.print(comparison_text(Comparison.from_json(one)), "\n", markup=False, highlight=False)
-    line = {row["name"]: {"mean": row["mean"], "std": row["std"]} for row in body[0]["rows"]}
+    line = summary(Comparison.from_json(body[0]))
     if asked.keep or len(sys.argv) == 1:
         record("compare", {"line": line, "comparisons": body, **done})
     sys.stdout.write(json.dumps(line) + "\n")
+
+
+def summary(made: Comparison) -> dict[str, dict[str, dict[str, float]]]:
+    """Intervals are over evaluation images and seeds, 95 %."""
+    rows = {row.name: _figures(row.accuracy, "mean") for row in made.rows if row.accuracy}
+    gains = {row.name: _figures(row.method_gain, "paired_gain") for row in made.rows if row.method_gain}
+    return {"rows": rows, "mudg_against": gains}
+
+
+def _figures(estimate: Estimate, name: str) -> dict[str, float]:
+    return {name: round(estimate.mean, 2), "low": round(estimate.low, 2), "high": round(estimate.high, 2)}
 
 
 def run(asked: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, Any]]:

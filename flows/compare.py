@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from prefect import flow
 from prefect.context import FlowRunContext
 
 from flows.build_classifier import Started, build_dataset, collect, start, start_holding_out
 from flows.build_index import other_version
-from flows.compare_rows import METHOD, SHOTS, Row, chosen_rows
+from flows.compare_rows import SHOTS, Row, chosen_rows
 from flows.session import dask_runner
 from flows.study_prompts import check_evaluation
 from flows.summary import comparison_shown
 from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.encode.weights import weights_digest
+from mudg_core.evaluate.comparison import METHOD
 from mudg_core.evaluate.images import Source
 from mudg_core.index.opened import check_model
 from mudg_core.index.version import IndexVersion, current_version
@@ -29,10 +31,11 @@ from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
 from tasks.run import Run, StageRecord
 from tasks.shown import show
 from tasks.target import augment
-from tasks.train import evaluate, score_zero_shot, train
+from tasks.train import encode_evaluation, evaluate, score_zero_shot, train
 
 NAMED = 5  # targets in the name of a run
-UNDER_WAY = 3  # rows in training at a time for each worker: enough to keep it busy, and no queue of hours
+UNDER_WAY = 4  # students asked for at a time for each worker: it never waits, and no queue lasts for hours
+DEMO_IMAGES = 200  # of each class and style: they are drawn, so that only their evaluation takes time
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class Contest:
         self.version = current_version(self.base.store)
         check_model(self.base.store, self.version, weights_digest(self.base.settings.encode.model))
         self.evaluation = collect(self.base, self.target)
+        self.features = encode_evaluation(self.base, evaluation=self.evaluation)
 
     def run(self, rows: Sequence[Row]) -> ArtifactRef:
         """Prompts first, as they are cheap; then training, many rows at a time; adapters last."""
@@ -125,10 +129,10 @@ class Contest:
                 self.left_out[row.name] = missing
                 continue
             pending = []
-            for seed in self.target.seeds if row.by_lot else (0,):
+            for seed in self.target.seeds if row.by_lot else self.target.seeds[:1]:
                 run = self.run_of(row, seed)
                 queries = augment(run, **wording(run.settings.augment, self.target))
-                jobs = [{"queries": queries, "evaluation": self.evaluation}]
+                jobs = [{"queries": queries, "evaluation": self.evaluation, "features": self.features}]
                 pending.append(score_zero_shot.start(run, jobs))
             started.append((row, pending))
         for row, pending in started:
@@ -136,11 +140,11 @@ class Contest:
             self.scored[row.name] = Scored(refs, "zero_shot", "averaged")
 
     def trained(self, rows: Sequence[Row]) -> None:
-        """The data of the next row is built while the students of those before it are trained."""
+        """The data of the next student is built while those before it are trained."""
         waiting: deque[tuple[Row, Run, Started]] = deque()
-        for row in rows:
-            run = self.run_of(row)
-            started = start(run, self.target, self.version_of(row, run), self.evaluation)
+        for row, seed in product(rows, self.target.seeds):
+            run = self.run_of(row, seed)
+            started = start(run, self.one_seed(seed), self.version_of(row, run), self.evaluation)
             waiting.append((row, run, started))
             if len(waiting) >= UNDER_WAY * run.settings.compute.workers:
                 self.judge(*waiting.popleft())
@@ -148,12 +152,11 @@ class Contest:
             self.judge(*waiting.popleft())
 
     def judge(self, row: Row, run: Run, started: Started) -> None:
-        self.evaluated(row, run, started.data.queries, started.finish().models)
+        self.evaluated(row, run, started.data.queries, started.finish().models[0])
 
-    def evaluated(self, row: Row, run: Run, queries: ArtifactRef, models: Sequence[ArtifactRef]) -> None:
-        common = {"names": ["student"], "queries": queries, "evaluation": self.evaluation}
-        scores = evaluate.map(run, [{"models": [model], **common} for model in models])
-        self.scored[row.name] = Scored(scores, "student", "single")
+    def evaluated(self, row: Row, run: Run, queries: ArtifactRef, model: ArtifactRef) -> None:
+        scores = evaluate(run, models=[model], names=["student"], queries=queries, evaluation=self.evaluation)
+        self.scored.setdefault(row.name, Scored([], "student", "single")).scores.append(scores)
 
     def few_shot(self, rows: Sequence[Row]) -> None:
         """Labelled images instead of retrieved ones; all else is as in the method."""
@@ -162,23 +165,27 @@ class Contest:
             if not source.has("train"):
                 self.left_out[row.name] = "no labelled images are known that are no evaluation images"
                 continue
-            run = self.run_of(row)
-            known = {**source.asked("train"), "shots": SHOTS}
-            drawn = draw_shots.map(run, [{**known, "seed": seed} for seed in self.target.seeds])
-            queries = augment(run, **wording(run.settings.augment, self.target))
-            jobs = zip(drawn, self.target.seeds, strict=True)
-            models = train.map(run, [{"dataset": d, "queries": queries, "seed": seed} for d, seed in jobs])
-            self.evaluated(row, run, queries, models)
+            known, started = {**source.asked("train"), "shots": SHOTS}, []
+            for seed in self.target.seeds:
+                run = self.run_of(row, seed)
+                queries = augment(run, **wording(run.settings.augment, self.target))
+                drawn = draw_shots(run, **known, seed=seed)
+                jobs = [{"dataset": drawn, "queries": queries, "seed": seed}]
+                started.append((run, queries, train.start(run, jobs)))
+            for run, queries, training in started:
+                self.evaluated(row, run, queries, training.results()[0])
 
     def adapters(self, rows: Sequence[Row]) -> None:
         """All of them come from one look at the method's training sets."""
         if not rows:
             return
-        data = build_dataset(self.base, self.target, self.version, self.evaluation)
-        held = start_holding_out(self.base, self.target, self.version, data).results()
-        common = {"queries": data.queries, "evaluation": self.evaluation}
-        jobs = zip(data.by_seed, held, strict=True)
-        scores = score_cache.map(self.base, [{"dataset": d, "held_out": h, **common} for d, h in jobs])
+        scores = []
+        for seed in self.target.seeds:
+            run = self.run_of(rows[0], seed)
+            data = build_dataset(run, self.one_seed(seed), self.version, self.evaluation)
+            held = start_holding_out(run, self.one_seed(seed), self.version, data).results()[0]
+            known = {"queries": data.queries, "evaluation": self.evaluation, "features": self.features}
+            scores.append(score_cache(run, dataset=data.by_seed[0], held_out=held, **known))
         for row in rows:
             self.scored[row.name] = Scored(scores, row.name.replace("-", "_"), "single")
 
@@ -200,17 +207,22 @@ class Contest:
             scores=scores,
         )
 
-    def run_of(self, row: Row, seed: int = 0) -> Run:
+    def run_of(self, row: Row, seed: int) -> Run:
+        """Augmentations are drawn anew for every seed: with one draw for all, the deviation over seeds would
+        not tell of its luck."""
         settings = self.settings_of(row)
-        if seed:
-            settings = settings.replace({"augment": {"seed": settings.augment.seed + seed}})
+        settings = settings.replace({"augment": {"seed": settings.augment.seed + seed}})
         return Run(settings, self.records, f"{self.target.name}, {row.name}")
+
+    def one_seed(self, seed: int) -> Target:
+        return self.target.model_copy(update={"seeds": (seed,)})
 
     def settings_of(self, row: Row) -> Settings:
         """The run's, then the target's, then the row's own; a row's profile stands in for the target's."""
         asked = self.target.model_copy(update={"profile": row.profile}) if row.profile else self.target
         settings = self.settings.replace(asked.overrides(self.settings), where=f"target {asked.name}")
-        settings = settings.replace({"evaluate": {"source": self.target.evaluation}})
+        evaluate = {"demo_images_per_class": settings.evaluate.demo_images_per_class or DEMO_IMAGES}
+        settings = settings.replace({"evaluate": {"source": self.target.evaluation, **evaluate}})
         if self.iterations:
             settings = settings.replace({"train": {"iterations": self.iterations}})
         return settings.replace(row.changes, where=f"row {row.name}")

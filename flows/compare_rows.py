@@ -12,10 +12,12 @@ from typing import Literal, get_args
 
 from flows.build_classifier import NEAREST_NEIGHBOURS
 from mudg_core.errors import InputError
+from mudg_core.evaluate.comparison import METHOD, REFERENCE
 from mudg_core.settings import PAPER, DatasetSettings, Json, TrainSettings
 
 Kind = Literal["prompts", "trained", "cache", "few-shot"]
 SHOTS = 16
+CROSS_ENTROPY: Json = {"loss": "cross-entropy"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ SELECTIONS = [m for m in get_args(DatasetSettings.model_fields["select"].annotat
 LOSSES = [name for name in get_args(TrainSettings.model_fields["loss"].annotation) if name != "diversity"]
 
 ROWS: tuple[Row, ...] = (
-    _prompts("zero-shot", "the plain prompt", "none"),
+    _prompts(REFERENCE, "the plain prompt", "none"),
     _prompts("templates", "an ensemble of handcrafted templates", "templates"),
     _prompts("waffle-words", "random words after the name", "waffle-words", by_lot=True, paper="waffle"),
     _prompts(
@@ -76,8 +78,20 @@ ROWS: tuple[Row, ...] = (
     _prompts("per-class-descriptors", "each class with its own phrases", "per-class"),
     _prompts("cupl", "each class with its own whole prompts", "cupl"),
     _prompts("adaptive", "descriptors that keep classes apart (Eq. 4)", "adaptive"),
-    Row("nearest-neighbours", "retrieval", "plain retrieval and cross entropy", NEAREST_NEIGHBOURS),
-    Row("mudg", "retrieval", "the whole method, with the settings of this run"),
+    Row(METHOD, "retrieval", "the whole method, with the settings of this run"),
+    Row(
+        "nearest-neighbours",
+        "retrieval",
+        "the nearest images of plain prompts; filter and loss as in MUDG",
+        NEAREST_NEIGHBOURS,
+    ),
+    Row(
+        "nearest-neighbours-plain",
+        "retrieval",
+        "the same without a filter, by cross entropy",
+        NEAREST_NEIGHBOURS
+        | {"dataset": NEAREST_NEIGHBOURS["dataset"] | {"min_cosine": -1.0}, "train": CROSS_ENTROPY},
+    ),
     Row("tip-adapter", "adapters", "a cache of MUDG's images, by likeness", kind="cache"),
     Row("tip-x", "adapters", "the same, and by likeness of doubt (as SuS-X)", kind="cache"),
     *(Row(f"select-{m}", "selection", f"images by {m}", {"dataset": {"select": m}}) for m in SELECTIONS),
@@ -85,6 +99,14 @@ ROWS: tuple[Row, ...] = (
     _index("paired", None),
     _index("kmeans", 1),
     _index("paired", 1),
+    Row(
+        "index-kmeans-cross-entropy",
+        "index",
+        "cells of plain k-means, and no diversity loss",
+        {"index": {"variant": "kmeans"}, "train": CROSS_ENTROPY},
+        own_index=True,
+    ),
+    Row("label-cosine", "labels", "of the query of the highest cosine", {"dataset": {"label": "cosine"}}),
     Row("augment-waffle", "augmentation", "random words", {"augment": {"method": "waffle-words"}}),
     Row("augment-random", "augmentation", "random descriptors", {"augment": {"method": "random"}}),
     Row("augment-none", "augmentation", "plain prompts alone", {"augment": {"method": "none"}}),
@@ -94,7 +116,6 @@ ROWS: tuple[Row, ...] = (
     Row("few-shot", "upper bound", f"{SHOTS} labelled images a class", kind="few-shot"),
 )
 GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
-REFERENCE, METHOD = "zero-shot", "mudg"
 
 
 def chosen_rows(names: Sequence[str] = (), groups: Sequence[str] = ()) -> list[Row]:

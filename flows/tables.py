@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mudg_core.dataset.warning import WARNINGS
-from mudg_core.evaluate.comparison import Comparison
+from mudg_core.evaluate.comparison import Comparison, interval_text
 from mudg_core.index.recall import Point, share
 from mudg_core.report.extras import funnel_by_class
 from mudg_core.report.words import arm_name
@@ -87,11 +87,10 @@ def warnings_table(store: ArtifactStore, name: str, warnings: ArtifactRef, whole
 
 
 def comparison_table(made: Comparison, whole: str) -> Shown:
-    plain = made.row("zero-shot")
     rows = []
     for row in made.rows:
-        gain = f"{row.mean - plain.mean:+.1f}" if plain and row is not plain else ""
-        figures = {"mean": spread({"mean": row.mean, "std": row.std}), "gain": gain}
+        accuracy, gain = interval_text(row.accuracy), interval_text(row.method_gain, signed=True)
+        figures = {"accuracy (95 %)": accuracy or f"{row.mean:.1f}", "MUDG is better by": gain}
         domains = {domain: round(value, 1) for domain, value in row.domains.items()}
         rows.append({"group": row.group, "row": row.name, **figures, **domains})
     left = "".join(f" {name} is left out: {why}." for name, why in made.left_out.items())

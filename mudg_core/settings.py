@@ -405,7 +405,9 @@ class EvaluateSettings(Area):
         None, description="demo:TARGET, a folder or LAYOUT:PATH; a target's own `evaluation` wins"
     )
     batch_size: int = Field(256, ge=1, le=16_384)
-    demo_images_per_class: int = Field(20, ge=1, le=10_000)
+    demo_images_per_class: int | None = Field(
+        None, ge=1, le=10_000, description="and style, of the demo world; empty: 20, and 200 in a comparison"
+    )
     alpha_points: int = Field(
         5,
         ge=0,
@@ -415,6 +417,10 @@ class EvaluateSettings(Area):
     alpha_images: int = Field(
         512, ge=1, le=50_000, description="evaluation images that the curve is measured on, at most"
     )
+
+    @property
+    def demo_images(self) -> int:
+        return self.demo_images_per_class or 20
 
     @field_validator("alpha_points")
     @classmethod

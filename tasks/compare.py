@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from mudg_core.dataset.training_set import read_training_set
 from mudg_core.evaluate.accuracy import score_of
+from mudg_core.evaluate.answers import ANSWERS, ByDomain, column_name, read_hits, write_answers
 from mudg_core.evaluate.cache_model import GAMMAS, Cache, choose, usual
-from mudg_core.evaluate.comparison import COMPARISON, Comparison, overall, row_score
+from mudg_core.evaluate.comparison import COMPARISON, REPLICATES, Comparison, overall, row_score
 from mudg_core.evaluate.few_shot import few_shot, write_shots
 from mudg_core.evaluate.images import EvaluationSet, Source
 from mudg_core.evaluate.paper import BACKBONES, backbone_of, paper_figures
+from mudg_core.evaluate.resampling import Hits, replicates
 from mudg_core.report.comparison import render_comparison
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
@@ -28,7 +31,7 @@ ADAPTERS = {"tip_adapter": (0.0,), "tip_x": GAMMAS}
 
 @stage(
     "cache-scores",
-    algorithm=2,
+    algorithm=3,
     settings=("train.temperature", "evaluate.batch_size"),
     weights=("train.model",),
     gpu=True,
@@ -40,10 +43,11 @@ def score_cache(
     held_out: ArtifactRef,
     queries: ArtifactRef,
     evaluation: ArtifactRef,
+    features: ArtifactRef,
 ) -> Facts:
     """Accuracy of Tip-Adapter and Tip-X on a training set, with weights chosen on held-out images by their
     pseudo-labels; without any, the usual weights."""
-    from mudg_core.evaluate.classifier import image_features  # torch: not where nothing is computed
+    from mudg_core.evaluate.classifier import read_features  # torch: not where nothing is computed
 
     clip, size = work.clip(work.settings.train.model), work.settings.evaluate.batch_size
     texts = clip.encode_texts(read_queries(work.store.folder(queries)).target.prompts())
@@ -55,17 +59,16 @@ def score_cache(
     cache = Cache.of(*encoded(dataset), texts, work.settings.train.temperature)
     held = encoded(held_out) if work.store.manifest(held_out).facts["images"] else None
     images = EvaluationSet.open(work.store.folder(evaluation))
-    features = image_features(clip, images, size)
-    body, facts = {}, {}
+    known = read_features(work.store.folder(features), images.labels)
+    body, facts, predicted = {}, {}, dict[str, ByDomain]()
     for name, gammas in ADAPTERS.items():
         weights = choose(cache, *held, gammas=gammas) if held else usual(gammas)
-        given = {
-            domain: (cache.predict(found, weights), images.labels[domain])
-            for domain, found in features.items()
-        }
-        found = score_of(given, len(texts))
-        body[name] = {"single": asdict(found), "weights": asdict(weights)}
-        facts[name] = found.mean
+        answers = {domain: cache.predict(own, weights) for domain, own in known.items()}
+        score = score_of({d: (own, images.labels[d]) for d, own in answers.items()}, len(texts))
+        body[name] = {"single": asdict(score), "weights": asdict(weights)}
+        facts[name] = score.mean
+        predicted[column_name(name, "single")] = answers
+    write_answers(work.scratch, images.labels, predicted)
     (work.scratch / "scores.json").write_text(json.dumps(body, indent=1))
     return Facts(facts)
 
@@ -82,13 +85,13 @@ def draw_shots(
 ) -> Facts:
     """Labelled images that no evaluation sees, as a training set. Where they lie is in the settings."""
     settings = work.settings.evaluate
-    source = Source(settings.source or "", classes, settings.demo_images_per_class, synonyms)
+    source = Source(settings.source or "", classes, settings.demo_images, synonyms)
     labels = write_shots(few_shot(source, shots, seed), work.scratch)
     per_label = np.bincount(labels, minlength=len(classes)).tolist()
     return Facts({"images": len(labels), "per_label": per_label})
 
 
-@stage("comparison")
+@stage("comparison", algorithm=2)
 def tabulate(
     work: Work,
     *,
@@ -103,24 +106,34 @@ def tabulate(
     spec = Target.model_validate(target)
     own = backbone_of(model)
     paper = {name: paper_figures(spec, name) for name in ([own] if own else BACKBONES)}
-    found = []
+    lines, hits = [], []
     for row in rows:
         refs = scores[row["first"] : row["first"] + row["count"]]
-        read = [json.loads(work.store.file(ref, "scores.json").read_text())[row["arm"]] for ref in refs]
+        bodies = [json.loads(work.store.file(ref, "scores.json").read_text())[row["arm"]] for ref in refs]
         figures = {name: known[row["paper"]].value for name, known in paper.items() if row["paper"] in known}
         meta = {name: row[name] for name in ("name", "group", "about")}
-        found.append(row_score(meta, read, row["way"], figures))
-    made = Comparison(spec.name, spec.seeds, tuple(found), left_out)
-    (work.scratch / COMPARISON).write_text(json.dumps(made.to_json(), indent=1))
-    return Facts({row.name: round(row.mean, 2) for row in made.rows})
+        lines.append(row_score(meta, bodies, row["way"], figures))
+        hits.append(_hits(work, refs, column_name(row["arm"], row["way"])))
+    drawn = replicates(hits, seed=crc32(spec.name.encode()))
+    table = Comparison(spec.name, spec.seeds, tuple(lines), left_out).with_intervals(drawn)
+    (work.scratch / COMPARISON).write_text(json.dumps(table.to_json(), indent=1))
+    np.save(work.scratch / REPLICATES, drawn)
+    return Facts({row.name: round(row.mean, 2) for row in table.rows})
 
 
-@stage("comparison-page")
+def _hits(work: Work, scores: Refs, column: str) -> Hits:
+    """Domain -> (seeds, images)."""
+    by_seed = [read_hits(work.store.file(ref, ANSWERS), column) for ref in scores]
+    return {domain: np.stack([hits[domain] for hits in by_seed]) for domain in by_seed[0]}
+
+
+@stage("comparison-page", algorithm=2)
 def draw_comparison(work: Work, *, title: str, comparisons: Refs) -> Facts:
     """One page, and one JSON file, over all targets."""
-    read = [json.loads(work.store.file(ref, COMPARISON).read_text()) for ref in comparisons]
-    made = [Comparison.from_json(body) for body in read]
-    shown = [overall(made), *made] if len(made) > 1 else made
+    bodies = [json.loads(work.store.file(ref, COMPARISON).read_text()) for ref in comparisons]
+    made = [Comparison.from_json(body) for body in bodies]
+    drawn = [np.load(work.store.file(ref, REPLICATES), allow_pickle=False) for ref in comparisons]
+    shown = [overall(made, drawn), *made] if len(made) > 1 else made
     (work.scratch / PAGE).write_text(render_comparison(title, shown), encoding="utf-8")
     (work.scratch / COMPARISON).write_text(json.dumps([one.to_json() for one in shown], indent=1))
     return Facts({"targets": [one.target for one in made]})

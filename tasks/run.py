@@ -57,7 +57,9 @@ class Run:
         """Settings that follow from others become numbers here, before any key is made of them."""
         train = self.settings.train
         train = train.for_student(vision_width(train.model))
-        self.settings = self.settings.model_copy(update={"train": train})
+        evaluate = self.settings.evaluate
+        evaluate = evaluate.model_copy(update={"demo_images_per_class": evaluate.demo_images})
+        self.settings = self.settings.model_copy(update={"train": train, "evaluate": evaluate})
         self.store = ArtifactStore(self.settings.storage)
         self._lease = LeaseHolder(self.store.objects, self.settings.gc.lease_minutes)
         weakref.finalize(self, self._lease.end)  # also when a flow fails, and when its process ends

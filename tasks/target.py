@@ -69,7 +69,7 @@ def collect_evaluation(
     Where they lie is in the settings and not in the key: a folder that was moved is the same data.
     """
     settings = work.settings.evaluate
-    images = Source(settings.source or "", classes, settings.demo_images_per_class, synonyms)
+    images = Source(settings.source or "", classes, settings.demo_images, synonyms)
     counts = write_evaluation(images.read(), work.scratch)
     there = np.concatenate(list(EvaluationSet.open(work.scratch).labels.values()))
     empty = np.setdiff1d(np.arange(len(classes)), there)

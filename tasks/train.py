@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 
 from mudg_core.dataset.training_set import read_whole_images
+from mudg_core.evaluate.answers import ByDomain, column_name, write_answers
 from mudg_core.evaluate.images import EvaluationSet
 from mudg_core.settings import Json, TrainSettings
 from mudg_core.storage import ArtifactRef, Facts
@@ -25,6 +27,7 @@ from tasks.stopping import stopping
 if TYPE_CHECKING:
     from mudg_core.evaluate.classifier import Classifier
     from mudg_core.evaluate.curve import Curve
+    from mudg_core.index.vectors import Float32
 
 SCORES = "scores.json"
 
@@ -84,19 +87,35 @@ def _log() -> Any:
 EVALUATE = ("evaluate.batch_size", "train.temperature")
 
 
-@stage("zero-shot", algorithm=2, settings=EVALUATE, weights=("train.model",), gpu=True)
-def score_zero_shot(work: Work, *, queries: ArtifactRef, evaluation: ArtifactRef) -> Facts:
-    """All measures of the student before finetuning, which are the same for every seed."""
-    from mudg_core.evaluate.classifier import zero_shot
+@stage("evaluation-features", settings=("evaluate.batch_size",), weights=("train.model",), gpu=True)
+def encode_evaluation(work: Work, *, evaluation: ArtifactRef) -> Facts:
+    """What the student sees of evaluation images before finetuning: once for all that compare it."""
+    from mudg_core.evaluate.classifier import image_features, write_features
 
     images = EvaluationSet.open(work.store.folder(evaluation))
+    clip, size = work.clip(work.settings.train.model), work.settings.evaluate.batch_size
+    features = image_features(clip, images, size)
+    write_features(features, work.scratch)
+    return Facts({"images": sum(map(len, features.values()))})
+
+
+@stage("zero-shot", algorithm=3, settings=EVALUATE, weights=("train.model",), gpu=True)
+def score_zero_shot(
+    work: Work, *, queries: ArtifactRef, evaluation: ArtifactRef, features: ArtifactRef | None = None
+) -> Facts:
+    """All measures of the student before finetuning, which are the same for every seed. `features` are those
+    of the evaluation images, where they are known."""
+    from mudg_core.evaluate.classifier import read_features, zero_shot
+
+    images = EvaluationSet.open(work.store.folder(evaluation))
+    known = read_features(work.store.folder(features), images.labels) if features else None
     student = zero_shot(work.clip(work.settings.train.model), read_queries(work.store.folder(queries)))
-    return _write_scores(work, {"zero_shot": _scores(work, student, images)})
+    return _write_scores(work, _evaluated(work, {"zero_shot": student}, images, known))
 
 
 @stage(
     "scores",
-    algorithm=3,
+    algorithm=4,
     settings=(*EVALUATE, "evaluate.alpha_points", "evaluate.alpha_images"),
     weights=("train.model",),
     gpu=True,
@@ -118,17 +137,35 @@ def evaluate(
     folders = {name: work.store.folder(ref) for name, ref in zip(names, models, strict=True)}
     images = EvaluationSet.open(work.store.folder(evaluation))
     body: Json = json.loads(work.store.file(zero_shot, SCORES).read_text()) if zero_shot else {}
-    for name, folder in folders.items():
-        body[name] = _scores(work, finetuned(folder, work.settings.compute.device), images)
+    students = {name: finetuned(folder, work.settings.compute.device) for name, folder in folders.items()}
+    body |= _evaluated(work, students, images)
     if curve and work.settings.evaluate.alpha_points:
         asked = read_queries(work.store.folder(queries))
         body[curve]["alpha"] = asdict(_curve(work, folders[curve], asked, images))
     return _write_scores(work, body)
 
 
-def _scores(work: Work, model: Classifier, images: EvaluationSet) -> Json:
-    found = model.scores(images, work.settings.evaluate.batch_size, work.settings.train.temperature)
-    return {way: asdict(measured) for way, measured in found.items()}
+def _evaluated(
+    work: Work,
+    students: Mapping[str, Classifier],
+    images: EvaluationSet,
+    features: Mapping[str, Float32] | None = None,
+) -> Json:
+    """Measures of each student. The answers that they are of go to a file, so that another stage can compare
+    image by image."""
+    from mudg_core.evaluate.classifier import image_features
+
+    body: Json = {}
+    predicted: dict[str, ByDomain] = {}
+    batch, temperature = work.settings.evaluate.batch_size, work.settings.train.temperature
+    for name, student in students.items():
+        known = features or image_features(student.clip, images, batch)
+        answers = student.answers(known, images.labels, temperature)
+        body[name] = {way: asdict(measured) for way, measured in student.measures(answers).items()}
+        for way, by_domain in answers.items():
+            predicted[column_name(name, way)] = {domain: own.predicted for domain, own in by_domain.items()}
+    write_answers(work.scratch, images.labels, predicted)
+    return body
 
 
 def _curve(work: Work, folder: Path, queries: Queries, images: EvaluationSet) -> Curve:

@@ -10,7 +10,7 @@ from pathlib import Path
 from flows.cli.output import settings_from, show, table_of
 from mudg_core.corpus.demo.targets import TARGET_BY_NAME
 from mudg_core.errors import InputError
-from mudg_core.evaluate.comparison import COMPARISON, Comparison
+from mudg_core.evaluate.comparison import COMPARISON, Comparison, interval_text
 from mudg_core.target.spec import Target, load_target
 
 DEMO = "demo:"
@@ -81,18 +81,18 @@ def comparison_text(made: Comparison) -> str:
     """The table of one target, with an empty line between groups."""
     domains = list(dict.fromkeys(domain for row in made.rows for domain in row.domains))
     backbones = made.backbones()
-    plain = made.row("zero-shot")
     lines: list[Sequence[str]] = []
     group = ""
     for row in made.rows:
         if group and row.group != group:
             lines.append([""] * (4 + len(domains) + len(backbones)))
         group = row.group
-        gain = f"{row.mean - plain.mean:+.1f}" if plain and row is not plain else ""
-        spread = f" ± {row.std:.1f}" if row.std else ""
+        accuracy = interval_text(row.accuracy) or f"{row.mean:.1f}"
+        gain = interval_text(row.method_gain, signed=True)
         cells = [f"{row.domains[d]:.1f}" if d in row.domains else "" for d in domains]
         paper = [f"{row.paper[b]:.1f}" if b in row.paper else "" for b in backbones]
-        lines.append([row.group, row.name, f"{row.mean:.1f}{spread}", gain, *cells, *paper])
-    header = ["group", f"{made.target}, %", "mean", "gain", *domains, *(f"paper, {b}" for b in backbones)]
+        lines.append([row.group, row.name, accuracy, gain, *cells, *paper])
+    columns = ["accuracy (95 %)", "MUDG is better by", *domains, *(f"paper, {b}" for b in backbones)]
+    header = ["group", f"{made.target}, %", *columns]
     notes = [f"{name} is left out: {why}" for name, why in made.left_out.items()]
     return "\n".join([table_of(lines, header), *notes])

@@ -37,7 +37,7 @@ def run_evaluate(
     if exported and classes is not None:
         raise InputError(what="an exported model has classes of its own", where=model, fix="omit --classes")
     names = _exported_names(folder) if exported else _names(data, classes)
-    images = Source(data, names, settings.evaluate.demo_images_per_class)
+    images = Source(data, names, settings.evaluate.demo_images)
     listed, unknown = ListedImages.of(images), images.matching().unknown
     total = sum(len(labels) for labels in listed.labels.values())
     with console.status(f"{total:,} images of {len(names):,} classes …"):

@@ -9,15 +9,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from safetensors.numpy import load_file, save_file
 
 from mudg_core.encode.models import Clip, Pixels, load_clip
-from mudg_core.evaluate.images import LabelledImages
-from mudg_core.evaluate.measures import Measured, answer, measure
+from mudg_core.evaluate.images import Int64, LabelledImages
+from mudg_core.evaluate.measures import Answers, Measured, answer, measure
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import load_classifier
 
 Float32 = NDArray[np.float32]
+ByWay = Mapping[str, Mapping[str, Answers]]  # way -> domain -> answers
+FEATURES = "features.safetensors"
 WAYS = ("single", "averaged")  # one plain prompt a class, or the mean over all augmentations
 
 
@@ -26,19 +29,26 @@ class Classifier:
     clip: Clip
     texts: Mapping[str, Float32]
 
+    def answers(
+        self, features: Mapping[str, Float32], labels: Mapping[str, Int64], temperature: float
+    ) -> ByWay:
+        """With single and with averaged prompts, to images given by their features."""
+        return {
+            way: {
+                domain: answer(own, labels[domain], self.texts[way], temperature)
+                for domain, own in features.items()
+            }
+            for way in WAYS
+            if way in self.texts
+        }
+
+    def measures(self, answers: ByWay) -> dict[str, Measured]:
+        """All measures of answers of its own."""
+        return {way: measure(by_domain, len(self.texts[way])) for way, by_domain in answers.items()}
+
     def scores(self, images: LabelledImages, batch_size: int, temperature: float) -> dict[str, Measured]:
-        """All measures with single and with averaged prompts; images are embedded once for both."""
         features = image_features(self.clip, images, batch_size)
-        ways = [way for way in WAYS if way in self.texts]
-        return {way: _measured(features, images, self.texts[way], temperature) for way in ways}
-
-
-def _measured(
-    features: Mapping[str, Float32], images: LabelledImages, texts: Float32, temperature: float
-) -> Measured:
-    labels = images.labels
-    given = {domain: answer(found, labels[domain], texts, temperature) for domain, found in features.items()}
-    return measure(given, len(texts))
+        return self.measures(self.answers(features, images.labels, temperature))
 
 
 def image_features(clip: Clip, images: LabelledImages, batch_size: int) -> dict[str, Float32]:
@@ -49,6 +59,16 @@ def image_features(clip: Clip, images: LabelledImages, batch_size: int) -> dict[
         )
         for domain in images.labels
     }
+
+
+def write_features(features: Mapping[str, Float32], folder: Path) -> None:
+    save_file(dict(features), folder / FEATURES)
+
+
+def read_features(folder: Path, domains: Iterable[str]) -> dict[str, Float32]:
+    """In the order of `domains`, as a safetensors file has an order of its own."""
+    stored = load_file(folder / FEATURES)
+    return {domain: stored[domain] for domain in domains}
 
 
 def _batches(clip: Clip, images: Iterable[Image.Image], size: int) -> Iterator[Pixels]:

@@ -75,7 +75,7 @@ class Source:
     def of(cls, target: Target, settings: EvaluateSettings) -> Source:
         """The images that a target says it is evaluated on."""
         own = target.evaluation or ""
-        return cls(own, list(target.classes), settings.demo_images_per_class, target.synonyms)
+        return cls(own, list(target.classes), settings.demo_images, target.synonyms)
 
     def read(self) -> Iterator[tuple[str, int, bytes]]:
         """(domain, label, encoded image) of what is evaluated on, domain by domain."""

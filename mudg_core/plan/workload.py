@@ -107,7 +107,7 @@ def workload(
         pair_images=pair_images or rows,
         queries=queries,
         pool=pool or _pool(settings.augment),
-        tested=classes * settings.evaluate.demo_images_per_class if tested is None else tested,
+        tested=classes * settings.evaluate.demo_images if tested is None else tested,
     )
 
 

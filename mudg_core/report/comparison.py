@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from mudg_core import __version__
-from mudg_core.evaluate.comparison import Comparison, RowScore
+from mudg_core.evaluate.comparison import METHOD, REFERENCE, Comparison, Estimate, RowScore
 from mudg_core.report import charts
 from mudg_core.report.charts.svg import clean
 from mudg_core.report.html import environment, policy, resource
 from mudg_core.report.words import count, number, signed
-
-REFERENCE, METHOD = "zero-shot", "mudg"
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,10 @@ class Line:
     name: str
     about: str
     mean: str
-    std: str
+    interval: str
     gain: str
+    method_gain: str
+    method_interval: str
     cells: tuple[str, ...]
     paper: tuple[str, ...]
     best: bool
@@ -87,8 +87,23 @@ def _line(
     gain = signed(round(row.mean, 1) - round(plain.mean, 1)) if plain and row is not plain else ""
     cells = tuple(number(row.domains[name]) if name in row.domains else "" for name in domains)
     paper = tuple(number(row.paper[name]) if name in row.paper else "" for name in backbones)
-    spread = number(row.std) if row.std else ""
-    return Line(row.name, row.about, number(row.mean), spread, gain, cells, paper, best)
+    against = row.method_gain
+    return Line(
+        row.name,
+        row.about,
+        number(row.mean),
+        _interval(row.accuracy, number),
+        gain,
+        signed(against.mean) if against else "",
+        _interval(against, signed),
+        cells,
+        paper,
+        best,
+    )
+
+
+def _interval(estimate: Estimate | None, words: Callable[[float], str]) -> str:
+    return f"[{words(estimate.low)}, {words(estimate.high)}]" if estimate else ""
 
 
 def summary(made: Comparison) -> str:
@@ -99,7 +114,7 @@ def summary(made: Comparison) -> str:
         return f"{count(len(made.rows), 'row')}, {seeds}."
     others = [row for row in made.rows if row.group not in ("upper bound",) and row is not ours]
     best = max(others, key=lambda row: row.mean)
-    said = f"MUDG {number(ours.mean)} %, zero-shot {number(plain.mean)} %, {seeds}."
-    if best.mean > ours.mean:
-        return f"{said} {best.name} is better: {number(best.mean)} %."
-    return f"{said} The best of the others, {best.name}, has {number(best.mean)} %."
+    figures = f"MUDG {number(ours.mean)} %, zero-shot {number(plain.mean)} %, {seeds}."
+    ranked = "is better" if best.mean > ours.mean else "is the best of the others"
+    unsure = "" if best.method_gain is None or best.method_gain.certain else ", within the uncertainty"
+    return f"{figures} {best.name} {ranked}: {number(best.mean)} %{unsure}."

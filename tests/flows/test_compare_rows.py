@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from flows.build_classifier import NEAREST_NEIGHBOURS
 from flows.compare_rows import GROUPS, ROWS, SELECTIONS, chosen_rows
 from mudg_core.errors import InputError
 from mudg_core.evaluate.paper import _tables
@@ -21,6 +22,19 @@ def test_names_are_one_row_each_and_settings_take_all_of_them() -> None:
 def test_every_selection_but_our_own_has_a_row() -> None:
     assert {f"select-{name}" for name in SELECTIONS} == {row.name for row in ROWS if row.group == "selection"}
     assert "cluster" not in SELECTIONS and len(SELECTIONS) == 8
+
+
+def test_the_nearest_neighbour_arm_has_the_filter_and_the_loss_of_the_method() -> None:
+    """The plain one differs in just these two; another row is without paired cells and diversity loss."""
+    ours, base = Settings().replace(NEAREST_NEIGHBOURS), Settings()
+    assert (ours.train, ours.dataset.min_cosine) == (base.train, base.dataset.min_cosine)
+    changes = {row.name: row.changes for row in ROWS}
+    assert changes["nearest-neighbours"] == NEAREST_NEIGHBOURS
+    plain = base.replace(changes["nearest-neighbours-plain"])
+    assert plain == ours.replace({"dataset": {"min_cosine": -1.0}, "train": {"loss": "cross-entropy"}})
+    both = base.replace(changes["index-kmeans-cross-entropy"])
+    assert both == base.replace(changes["index-kmeans"] | changes["loss-cross-entropy"])
+    assert changes["label-cosine"] == {"dataset": {"label": "cosine"}}
 
 
 def test_the_papers_rows_are_rows_of_ours() -> None:

@@ -200,7 +200,7 @@ def _assert_gone(pids: list[int]) -> None:
 @pytest.mark.slow
 def test_compare_computes_only_what_the_demo_has_not(first: dict[str, Any], folder: Path) -> None:
     before = _models(folder)
-    rows = "waffle-words,nearest-neighbours,mudg,tip-adapter,tip-x,index-kmeans,few-shot"
+    rows = "waffle-words,mudg,nearest-neighbours,tip-adapter,tip-x,index-kmeans,few-shot"
     done = mudg("compare", "demo:animals", "--rows", rows, "--json", *FLAGS, *TWO_WORKERS, cwd=folder)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout.strip().splitlines()[-1])
@@ -212,6 +212,10 @@ def test_compare_computes_only_what_the_demo_has_not(first: dict[str, Any], fold
         assert found[name]["mean"] == pytest.approx(first[arm]["mean"], abs=0.011)
         assert set(found[name]["domains"]) == set(first[arm]["domains"])
     assert len(_models(folder) - before) == 2  # few-shot and index-kmeans: the others were there
+    assert found["few-shot"]["accuracy"]["low"] <= found["few-shot"]["accuracy"]["high"]
+    assert found["zero-shot"]["method_gain"]["mean"] == pytest.approx(
+        found["mudg"]["accuracy"]["mean"] - found["zero-shot"]["accuracy"]["mean"]
+    )
     assert "few-shot" in Path(result["report"]).read_text()
     assert [row["row"] for row in ui_artifacts(folder)["comparison-animals"]] == list(found)
 

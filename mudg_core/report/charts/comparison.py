@@ -41,24 +41,30 @@ def comparison(made: Comparison) -> Markup:
 
 
 def _ends(row: RowScore) -> list[float]:
-    return [row.mean - row.std, row.mean + row.std, *row.paper.values()]
+    return [row.mean, *_whisker(row), *row.paper.values()]
+
+
+def _whisker(row: RowScore) -> tuple[float, ...]:
+    """The ends of the 95 % interval, where there is one."""
+    return (row.accuracy.low, row.accuracy.high) if row.accuracy else ()
 
 
 def _bar(row: RowScore, y: float, room: float, at: Callable[[float], float]) -> Markup:
     if not math.isfinite(row.mean):
         return group([text(room - 12, y + 12, shorten(row.name, 24), "name", "end", tip=row.about)])
     end = at(row.mean)
-    spread = f" ± {number(row.std)}" if row.std else ""
-    tip = f"{row.name} ({row.about}): {number(row.mean)} %{spread}"
+    whisker = _whisker(row)
+    ends = f", 95 % interval {number(whisker[0])} to {number(whisker[1])}" if whisker else ""
+    tip = f"{row.name} ({row.about}): {number(row.mean)} %{ends}"
     parts = [text(room - 12, y + 12, shorten(row.name, 24), "name", "end", tip=row.about)]
     parts.append(bar(room, y, end - room, 15, COLOURS.get(row.name, "arm-mudg soft"), tip))
-    if row.std:
-        parts.append(line((at(row.mean - row.std), y + 7.5), (at(row.mean + row.std), y + 7.5), "whisker"))
+    if whisker:
+        parts.append(line((at(whisker[0]), y + 7.5), (at(whisker[1]), y + 7.5), "whisker"))
     for backbone, value in row.paper.items():
         said = tag("title", f"paper, {backbone}: {number(value)} %")
         parts.append(tag("circle", said, cx=at(value), cy=y + 7.5, r=4, class_="dot arm-zero_shot"))
     strong = "value strong" if row.name == "mudg" else "value"
-    furthest = max([row.mean + row.std, *row.paper.values()])
+    furthest = max(_ends(row))
     parts.append(text(at(furthest) + 8, y + 12, number(row.mean), strong))
     return group(parts)
 

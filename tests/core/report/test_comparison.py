@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mudg_core.evaluate.comparison import Comparison, RowScore
+from mudg_core.evaluate.comparison import Comparison, Estimate, RowScore
 from mudg_core.report.charts import comparison
 from mudg_core.report.comparison import render_comparison, summary
 
@@ -15,7 +15,15 @@ def made(mudg: float = 71.1, target: str = "pacs") -> Comparison:
     rows = (
         RowScore("zero-shot", "prompts", "plain", (60.0,), {"art": 55.0}, paper={"ViT-B/16": 96.0}),
         RowScore("mudg", "retrieval", "all of it", (mudg - 1, mudg + 1), {"art": mudg}),
-        RowScore("select-herding", "selection", "images by herding", (70.0, 72.0), {"art": 71.0}),
+        RowScore(
+            "select-herding",
+            "selection",
+            "images by herding",
+            (70.0, 72.0),
+            {"art": 71.0},
+            accuracy=Estimate(71.0, 69.5, 72.6),
+            method_gain=Estimate(mudg - 71.0, mudg - 71.0 - 2, mudg - 71.0 + 2),
+        ),
         RowScore("few-shot", "upper bound", "labels", (90.0, 90.0), {"art": 90.0}),
     )
     return Comparison(target, (0, 1), rows, {"cupl": "no file was given"})
@@ -24,14 +32,20 @@ def made(mudg: float = 71.1, target: str = "pacs") -> Comparison:
 def test_page_has_every_row_and_marks_what_is_the_papers() -> None:
     page = render_comparison("mudg compare", [made()])
     assert all(name in page for name in ("zero-shot", "select-herding", "few-shot", "no file was given"))
-    assert "paper, ViT-B/16" in page and "+11.1" in page and "± 1.4" in page
+    assert (
+        "paper, ViT-B/16" in page
+        and "+11.1" in page
+        and "[69.5, 72.6]" in page
+        and "MUDG is better by" in page
+    )
     assert "paper, ViT-L/14" not in page
     assert not re.search(r"(src|href)=\"(?!#)", page)
 
 
 def test_the_summary_tells_who_is_better_and_leaves_the_upper_bound_out() -> None:
-    assert summary(made(75.0)).endswith("The best of the others, select-herding, has 71.0 %.")
+    assert summary(made(75.0)).endswith("select-herding is the best of the others: 71.0 %.")
     assert summary(made(65.0)).endswith("select-herding is better: 71.0 %.")
+    assert summary(made(70.0)).endswith("select-herding is better: 71.0 %, within the uncertainty.")
 
 
 def test_names_are_text() -> None:
