@@ -2,11 +2,12 @@
 
 python -m benchmarks.compare [--rows ROWS] [--targets N] [--seeds N] [--iterations N] [--home FOLDER] [--keep]
 
-Every row that is trained costs nine trainings of half a minute each. What was made stays in
-.mudg/bench-compare, so a run that was stopped goes on where it was. With any flag it is a trial, and nothing
-is kept but with --keep; else figures are kept in benchmarks/results/compare.json. The last line printed is
-one JSON object: `rows` has each row's mean over targets with its 95 % interval (`low`, `high`), and
-`mudg_against` what MUDG is better by on the same images and seeds (`paired_gain`, `low`, `high`).
+Every row that is trained costs nine trainings and evaluations, a minute and a half of a core each. What was
+made stays in .mudg/bench-compare, so a run that was stopped goes on where it was. With any flag it is a
+trial, and nothing is kept but with --keep; else figures are kept in benchmarks/results/compare.json. The
+last line printed is one JSON object: `rows` has each row's mean over targets with its 95 % interval (`low`,
+`high`), and `mudg_against` what MUDG is better by on the same images and seeds (`paired_gain`, `low`,
+`high`).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ ROWS: tuple[Row, ...] = (
     _index("kmeans", 1),
     _index("paired", 1),
     Row(
-        "index-kmeans-cross-entropy",
+        "kmeans-cross-entropy",
         "index",
         "cells of plain k-means, and no diversity loss",
         {"index": {"variant": "kmeans"}, "train": CROSS_ENTROPY},

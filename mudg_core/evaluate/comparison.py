@@ -33,10 +33,13 @@ class Estimate:
 
 def interval_text(estimate: Estimate | None, *, signed: bool = False) -> str:
     """As in "43.8 [42.9, 44.6]"; empty where nothing was estimated."""
-    sign = "+" if signed else ""
     if estimate is None:
         return ""
-    return f"{estimate.mean:{sign}.1f} [{estimate.low:{sign}.1f}, {estimate.high:{sign}.1f}]"
+    sign = "+" if signed else ""
+    mean, low, high = (
+        f"{round(value, 1) + 0.0:{sign}.1f}" for value in (estimate.mean, estimate.low, estimate.high)
+    )
+    return f"{mean} [{low}, {high}]"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def test_the_nearest_neighbour_arm_has_the_filter_and_the_loss_of_the_method() -
     assert changes["nearest-neighbours"] == NEAREST_NEIGHBOURS
     plain = base.replace(changes["nearest-neighbours-plain"])
     assert plain == ours.replace({"dataset": {"min_cosine": -1.0}, "train": {"loss": "cross-entropy"}})
-    both = base.replace(changes["index-kmeans-cross-entropy"])
+    both = base.replace(changes["kmeans-cross-entropy"])
     assert both == base.replace(changes["index-kmeans"] | changes["loss-cross-entropy"])
     assert changes["label-cosine"] == {"dataset": {"label": "cosine"}}
 

@@ -64,4 +64,5 @@ def test_gains_of_the_method_are_paired_by_replicate() -> None:
 def test_estimates_as_text() -> None:
     assert interval_text(Estimate(43.84, 42.9, 44.6)) == "43.8 [42.9, 44.6]"
     assert interval_text(Estimate(1.5, -0.22, 3.1), signed=True) == "+1.5 [-0.2, +3.1]"
+    assert interval_text(Estimate(-0.01, -0.04, 0.04), signed=True) == "+0.0 [+0.0, +0.0]"
     assert interval_text(None) == ""
