@@ -14,7 +14,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from mudg_core.errors import DataError
-from mudg_core.index.kmeans import TILE, assign
+from mudg_core.index.nearest_cell import assign
 from mudg_core.index.vectors import Float32, Int64, normalised
 
 
@@ -70,11 +70,12 @@ class Coarse:
         return int(self.centroids.shape[1])
 
     def cells_of(self, images: Float32) -> Int64:
-        """The cell of each image, on the same grid of tiles as training. Not normalised after centring: the
-        length of an image does not change which centroid is nearest."""
-        centred = images - self.centring.image if self.centring.image.any() else images
-        parts = [assign(centred[i : i + TILE], self.centroids) for i in range(0, len(centred), TILE)]
-        return np.concatenate([np.zeros(0, np.int64), *parts])
+        """The cell of each image. Not normalised after centring: the length of an image does not change which
+        centroid is nearest."""
+        mean = self.centring.image
+        if not mean.any():
+            return assign(images, self.centroids)
+        return assign(images - mean, self.centroids, longest=1 + float(np.linalg.norm(mean)))
 
     def scores(self, queries: Float32) -> Float32:
         """How much each cell promises for each query; softmax of a trained router is a probability."""
