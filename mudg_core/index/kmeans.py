@@ -5,8 +5,8 @@ the cell's images (paired), or the mean of the images themselves (plain). Text q
 means, so an index with paired centroids needs fewer probes; how many fewer depends on the data.
 
 However the pairs are spread over shards and workers, and on whatever CPU, a seed gives the same bytes. Two
-things make it so. Cells are decided by exact cosines (`nearest_cell.py`). And what is summed lies on a grid of
-2^-26, on which float64 sums are exact, so their order does not matter.
+things make it so. Cells are decided by exact cosines (`nearest_cell.py`). And what is summed lies on a grid
+of 2^-26, on which float64 sums are exact, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
         filled, column = np.unique(assigned[part], return_inverse=True)
         shape = len(column), len(filled)
         membership = csr_matrix((np.ones(len(column)), column, np.arange(len(column) + 1)), shape)
-        sums[filled] += membership.T @ exact_grid(targets[part])
+        sums[filled] += np.asarray(membership.T @ exact_grid(targets[part]))
 
 
 def objectives(found: Partial) -> Objectives:

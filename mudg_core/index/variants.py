@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mudg_core.index.coarse import Coarse, probabilities
+from mudg_core.index.coarse import Coarse, probabilities, size_penalty
 from mudg_core.index.spill import Placement
 from mudg_core.index.vectors import Float32, Int64
 
@@ -39,7 +40,7 @@ def trial(
 ) -> Trial:
     """Which cells would be read is all that counts here: no vector is compared."""
     scores, sizes = coarse.scores(queries), placement.sizes(coarse.cells)
-    worth = scores - np.float32(gain if coarse.routed else 0) * np.log1p(sizes).astype(np.float32)
+    worth = scores - size_penalty(sizes, gain) if coarse.routed else scores
     order = np.argsort(-worth, axis=1, kind="stable")
     rank = _first_home(order, placement.homes(truth))
     read = np.cumsum(sizes[order], axis=1)
@@ -87,7 +88,7 @@ def _probe_stops(queries: int, cells: int) -> list[Int64]:
     return [np.full(queries, count) for count in counts]
 
 
-def _mass_stops(scores: Float32, order: Int64) -> list[Int64]:
+def _mass_stops(scores: NDArray[np.floating], order: Int64) -> list[Int64]:
     taken = np.take_along_axis(probabilities(scores), order, axis=1)
     before = np.cumsum(taken, axis=1) - taken
     return [(before < mass).sum(axis=1) for mass in MASSES]
