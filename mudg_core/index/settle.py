@@ -28,21 +28,23 @@ class Settled:
 
 
 def settle(scores: Scores, ids: Int64, wanted: int, margin: float, exact: Exact, *, all_: bool) -> Settled:
-    """`scores` descend; an id below zero is nobody and stays last. `all_`: there are no others than these."""
+    """`scores` descend; an id below zero is nobody and stays last. `all_`: there are no others than these.
+    With a margin of infinity all scores become exact."""
     there = ids >= 0
-    close = (scores[:, :-1] - scores[:, 1:] <= margin) & there[:, 1:]
+    with np.errstate(invalid="ignore"):  # of two that are nobody
+        close = (scores[:, :-1] - scores[:, 1:] <= margin) & there[:, 1:]
     columns = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
     unsure = np.zeros(len(scores), np.bool_)
     if not all_ and scores.shape[1] >= wanted:
         unsure = (scores[:, wanted - 1] - scores[:, -1] <= margin) & there[:, -1]
-    if not close.any():
+    tied = np.isinf(margin) & there
+    tied[:, :-1] |= close
+    tied[:, 1:] |= close
+    lines = np.flatnonzero(tied.any(axis=1))
+    if not len(lines):
         return Settled(columns, scores, unsure)
-    lines = np.flatnonzero(close.any(axis=1))
     settled, order = scores.copy(), columns.copy()
-    tied = np.zeros((len(lines), scores.shape[1]), np.bool_)
-    tied[:, :-1] |= close[lines]
-    tied[:, 1:] |= close[lines]
-    at, column = np.nonzero(tied)
+    at, column = np.nonzero(tied[lines])
     settled[lines[at], column] = exact(lines[at], column)
     keys = np.where(there[lines], ids[lines], np.iinfo(np.int64).max)
     order[lines] = np.lexsort((keys, -settled[lines]), axis=1)
