@@ -48,7 +48,7 @@ def find_leaks(work: Work, *, found: ArtifactRef, evaluation: ArtifactRef, embed
 
 @stage(
     "warnings",
-    algorithm=2,
+    algorithm=3,
     settings=(
         "dataset.absent_below",
         "dataset.few_share",
