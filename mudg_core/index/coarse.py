@@ -173,6 +173,8 @@ def _before(scores: NDArray[np.floating], cells: Int64, mass: float) -> Bool:
     error = 1e-4 + 2.0**-23 * scores.shape[1]
     close = np.flatnonzero((np.abs(before - mass) < error).any(axis=1))
     less = np.asarray(before < mass, dtype=np.bool_)
+    if not len(close):
+        return less
     taken = np.take_along_axis(probabilities(scores[close]), cells[close], axis=1)
     less[close] = _mass_before(taken) < mass
     return less

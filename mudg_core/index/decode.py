@@ -7,6 +7,7 @@ code stands for is said here once, by arithmetic of single numbers: exact scores
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import faiss
@@ -26,19 +27,29 @@ BITS = {
 }
 
 
-def decoder(index: Any) -> tuple[Decode, float]:
-    """How the codes of a part are decoded, and how long a vector of their ranges is: what float32 errors of
-    decoding grow with."""
+@dataclass(frozen=True)
+class Decoder:
+    """Float32 errors of a scan grow with how long a decoded vector can be, and the vector of ranges that
+    its coordinates come from."""
+
+    decode: Decode
+    longest: float = 1.001
+    ranges: float = 0.0
+
+
+def decoder(index: Any) -> Decoder:
     if isinstance(index, faiss.IndexIVFFlat):
-        return lambda codes: codes.view(np.float32), 0.0
+        return Decoder(lambda codes: codes.view(np.float32))
     if isinstance(index, faiss.IndexIVFPQ):
-        return _product_decoder(index), 1.0
+        return _product_decoder(index)
     if index.sq.qtype == faiss.ScalarQuantizer.QT_fp16:
-        return lambda codes: codes.view(np.float16), 0.0
+        return Decoder(lambda codes: codes.view(np.float16))
     return _scalar_decoder(index)
 
 
-def _scalar_decoder(index: Any) -> tuple[Decode, float]:
+def _scalar_decoder(index: Any) -> Decoder:
+    """A decoded unit vector is half a step in every dimension longer at most; a quarter more for one that was
+    outside of the ranges of training, and moved into them."""
     bits, trained = BITS[index.sq.qtype], faiss.vector_to_array(index.sq.trained).astype(np.float64)
     low, width = trained[: len(trained) // 2], trained[len(trained) // 2 :]
     most = (1 << bits) - 1
@@ -47,8 +58,8 @@ def _scalar_decoder(index: Any) -> tuple[Decode, float]:
         steps = (_levels(codes, bits, index.d) + 0.5) / most
         return np.asarray(low + steps * width, dtype=np.float64)
 
-    ranges = np.broadcast_to(np.abs(low) + np.abs(width), index.d)
-    return decode, float(np.linalg.norm(ranges))
+    ranges, half = (np.broadcast_to(each, index.d) for each in (np.abs(low) + width, width / (2 * most)))
+    return Decoder(decode, 1.25 + float(np.linalg.norm(half)), float(np.linalg.norm(ranges)))
 
 
 def _levels(codes: Codes, bits: int, dim: int) -> NDArray[np.floating]:
@@ -59,7 +70,8 @@ def _levels(codes: Codes, bits: int, dim: int) -> NDArray[np.floating]:
     return np.asarray((single * (1 << np.arange(bits))).sum(axis=2), dtype=np.float64)
 
 
-def _product_decoder(index: Any) -> Decode:
+def _product_decoder(index: Any) -> Decoder:
     table = faiss.vector_to_array(index.pq.centroids).reshape(index.pq.M, index.pq.ksub, index.pq.dsub)
     parts = np.arange(index.pq.M)
-    return lambda codes: table[parts, codes].reshape(len(codes), -1)
+    longest = float(np.sqrt((table.astype(np.float64) ** 2).sum(axis=2).max(axis=1).sum()))
+    return Decoder(lambda codes: table[parts, codes].reshape(len(codes), -1), longest, longest)

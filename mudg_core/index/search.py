@@ -91,7 +91,7 @@ def read_parts(
     """The best `wanted` different rows in a query's cells, of all parts together."""
     error = max(part.error(queries) for part in parts)
     each = [_nominate(part, queries, cells, wanted, spilled, 2.001 * error) for part in parts]
-    joined, part_of = _joined(each, spilled)
+    joined, part_of = _joined(each)
 
     def score(lines: Int64, columns: Int64) -> Float32:
         scores, owners = np.empty(len(lines), np.float32), part_of[lines, columns]
@@ -103,7 +103,7 @@ def read_parts(
 
     margin = np.inf if exact else 2.001 * error
     found = settle(joined.scores, joined.rows, wanted, margin, score, all_=True)
-    rows = np.take_along_axis(joined.rows, found.columns, axis=1)[:, :wanted]
+    rows = joined.rows[np.arange(len(queries))[:, None], found.columns[:, :wanted]]
     return Hits(*_widened(wanted, rows, found.scores[:, :wanted]))
 
 
@@ -149,32 +149,25 @@ def _incomplete(found: _Nominated, wanted: int, spilled: bool, margin: float) ->
     return full & ~sure
 
 
-def _joined(each: Sequence[_Nominated], spilled: bool) -> tuple[_Nominated, Int64]:
+def _joined(each: Sequence[_Nominated]) -> tuple[_Nominated, Int64]:
     """Those of all parts, best first and each row once, and which part each is of."""
     owners = [np.full(found.rows.shape, number) for number, found in enumerate(each)]
-    if len(each) == 1 and not spilled:
+    again = _repeated(rows := np.concatenate([found.rows for found in each], axis=1))
+    if len(each) == 1 and not again.any():
         return each[0], owners[0]
-    rows, scores, places, part_of = (
-        np.concatenate(arrays, axis=1)
-        for arrays in (*zip(*((f.rows, f.scores, f.places) for f in each), strict=True), owners)
-    )
-    order = np.argsort(-scores, axis=1, kind="stable")
-    rows, scores, places, part_of = (
-        np.take_along_axis(array, order, axis=1) for array in (rows, scores, places, part_of)
-    )
-    again = _repeated(rows)
-    if again.any():
-        kept = np.argsort(again, axis=1, kind="stable")
-        rows, scores = np.where(again, -1, rows), np.where(again, np.float32(-np.inf), scores)
-        rows, scores, places, part_of = (
-            np.take_along_axis(array, kept, axis=1) for array in (rows, scores, places, part_of)
-        )
-    return _Nominated(rows, scores, places), part_of
+    scores = np.concatenate([found.scores for found in each], axis=1)
+    places = np.concatenate([found.places for found in each], axis=1)
+    rows[again], scores[again] = -1, -np.inf
+    order = np.arange(len(rows))[:, None], np.argsort(-scores, axis=1, kind="stable")
+    part_of = np.concatenate(owners, axis=1)
+    return _Nominated(rows[order], scores[order], places[order]), part_of[order]
 
 
 def _widened(columns: int, rows: Int64, scores: Float32, *places: Int64) -> Any:
-    """With so many columns; what is added is nobody."""
-    more = (0, 0), (0, max(0, columns - rows.shape[1]))
+    """With so many columns, or more; what is added is nobody."""
+    if rows.shape[1] >= columns:
+        return rows, scores, *places
+    more = (0, 0), (0, columns - rows.shape[1])
     wider = [np.pad(array, more, constant_values=-1) for array in (rows, *places)]
     return wider[0], np.pad(scores, more, constant_values=-np.inf), *wider[1:]
 
@@ -189,8 +182,7 @@ def merge(each: Sequence[Hits], wanted: int) -> Hits:
 
 def _repeated(rows: Int64) -> NDArray[np.bool_]:
     """True for every occurrence of a row in its line but the first."""
-    order = np.argsort(rows, axis=1, kind="stable")
-    sorted_rows = np.take_along_axis(rows, order, axis=1)
-    again = np.zeros(rows.shape, bool)
-    np.put_along_axis(again, order[:, 1:], sorted_rows[:, 1:] == sorted_rows[:, :-1], axis=1)
+    line, order = np.arange(len(rows))[:, None], np.argsort(rows, axis=1, kind="stable")
+    ranked, again = rows[line, order], np.zeros(rows.shape, np.bool_)
+    again[line, order[:, 1:]] = ranked[:, 1:] == ranked[:, :-1]
     return again

@@ -33,20 +33,20 @@ def settle(scores: Scores, ids: Int64, wanted: int, margin: float, exact: Exact,
     there = ids >= 0
     with np.errstate(invalid="ignore"):  # of two that are nobody
         close = (scores[:, :-1] - scores[:, 1:] <= margin) & there[:, 1:]
-    columns = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
     unsure = np.zeros(len(scores), np.bool_)
     if not all_ and scores.shape[1] >= wanted:
         unsure = (scores[:, wanted - 1] - scores[:, -1] <= margin) & there[:, -1]
-    tied = np.isinf(margin) & there
+    columns = np.arange(scores.shape[1])[None].repeat(len(scores), axis=0)
+    if not close.any() and margin < np.inf:
+        return Settled(columns, scores, unsure)
+    tied = there & (margin == np.inf)
     tied[:, :-1] |= close
     tied[:, 1:] |= close
     lines = np.flatnonzero(tied.any(axis=1))
-    if not len(lines):
-        return Settled(columns, scores, unsure)
-    settled, order = scores.copy(), columns.copy()
     at, column = np.nonzero(tied[lines])
+    settled = scores.copy()
     settled[lines[at], column] = exact(lines[at], column)
     keys = np.where(there[lines], ids[lines], np.iinfo(np.int64).max)
-    order[lines] = np.lexsort((keys, -settled[lines]), axis=1)
-    settled[lines] = np.take_along_axis(settled[lines], order[lines], axis=1)
-    return Settled(order, settled, unsure)
+    columns[lines] = np.lexsort((keys, -settled[lines]), axis=1)
+    settled[lines] = settled[lines[:, None], columns[lines]]
+    return Settled(columns, settled, unsure)

@@ -17,6 +17,7 @@ from mudg_core.index.exact_products import float32_error, on_grid
 from mudg_core.index.vectors import Float32, Int64
 
 POSITION = (1 << 32) - 1
+FEW = 32
 VALUES = 1 << 18  # decoded at once: copies stay in the cache
 CODE_GRID = 2.0**24  # sums of products stay exact for vectors of up to eight times unit length
 DECODING = 2.0**-21  # of a range: what float32 rounds away in decoding
@@ -27,10 +28,12 @@ class Stored:
 
     def __init__(self, index: Any) -> None:
         self.index, self._lists = index, dict[int, tuple[Int64, NDArray[np.uint8]]]()
-        self._decode, ranges = decoder(index)
+        self._decoder = decoder(index)
         self._flat = isinstance(index, faiss.IndexIVFFlat)
-        coarser = float32_error(index.d) + float(np.sqrt(index.d)) / CODE_GRID + DECODING * ranges
-        self._error = float32_error(index.d + 2) + (0.0 if self._flat else coarser)
+        grid = 0.0 if self._flat else float(np.sqrt(index.d)) / CODE_GRID
+        self._error = (
+            float32_error(index.d + 2) * self._decoder.longest + DECODING * self._decoder.ranges + grid
+        )
 
     def error(self, queries: Float32) -> float:
         """How far a score of faiss can be from the exact one, and that from what float32 makes of it."""
@@ -56,7 +59,7 @@ class Stored:
         codes = np.empty((len(places), self.index.code_size), np.uint8)
         for cell, at in _by_cell(places):
             codes[at] = self._list(cell)[1][places[at] & POSITION]
-        vectors = self._decode(codes)
+        vectors = self._decoder.decode(codes)
         grid = on_grid(vectors) if self._flat else np.rint(np.float64(vectors) * CODE_GRID) / CODE_GRID
         return np.asarray(np.einsum("ij,ij->i", on_grid(queries), grid) + 0.0, dtype=np.float32)
 
@@ -71,12 +74,14 @@ class Stored:
         return self._lists[cell]
 
 
-def _by_cell(places: Int64) -> Iterator[tuple[int, Int64]]:
-    """The cells that occur, each with where it does."""
+def _by_cell(places: Int64) -> Iterator[tuple[int, Int64 | slice]]:
+    """The cells that occur, each with where it does; a few places one by one, which is quicker."""
+    if len(places) <= FEW:
+        yield from ((p >> 32, slice(at, at + 1)) for at, p in enumerate(places.tolist()) if p >= 0)
+        return
     cells = places >> 32
     order = np.argsort(cells, kind="stable")
     order = order[np.searchsorted(cells[order], 0) :]
-    if len(order):
-        ends = np.flatnonzero(np.diff(cells[order])) + 1
-        for at in np.split(order, ends):
+    for at in np.split(order, np.flatnonzero(np.diff(cells[order])) + 1):
+        if len(at):
             yield int(cells[at[0]]), at

@@ -38,7 +38,7 @@ def test_decoded_as_faiss_does(code: str) -> None:
     theirs = np.empty((400, DIM), np.float32)
     for place, into in zip(places.tolist(), theirs, strict=True):
         index.reconstruct_from_offset(place >> 32, place & 0xFFFFFFFF, faiss.swig_ptr(into))
-    assert stored._decode(np.stack(lists)) == pytest.approx(theirs, abs=1e-6)
+    assert stored._decoder.decode(np.stack(lists)) == pytest.approx(theirs, abs=1e-6)
 
 
 @pytest.mark.parametrize("code", CODES)
