@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mudg_core.index.exact_products import exact_cosines, exact_cosines_by_row, float32_error
-from mudg_core.index.vectors import Float32, Int64, normalised
+from mudg_core.index.vectors import Bool, Float32, Int64, normalised
 
 ROWS = 1024  # vectors scored at once
 FEW = 16  # centroids that are compared one by one; with more, a vector is compared with all of them
@@ -26,17 +26,23 @@ def assign(vectors: Float32, centroids: Float32, longest: float = 1.0) -> Int64:
     float32 can be wrong.
     """
     margin = np.float32(2.001 * longest * (float32_error(centroids.shape[1]) + ROUNDING))
-    cells, scores = np.empty(len(vectors), np.int64), np.empty((ROWS, len(centroids)), np.float32)
+    shape = min(ROWS, len(vectors)), len(centroids)
+    scores, near, cells = np.empty(shape, "f4"), np.empty(shape, np.bool_), np.empty(len(vectors), np.int64)
     for first in range(0, len(vectors), ROWS):
         block = vectors[first : first + ROWS]
-        cells[first : first + ROWS] = _assign_block(block, centroids, margin, scores[: len(block)])
+        cells[first : first + ROWS] = _assign_block(
+            block, centroids, margin, scores[: len(block)], near[: len(block)]
+        )
     return cells
 
 
-def _assign_block(vectors: Float32, centroids: Float32, margin: np.float32, scores: Float32) -> Int64:
+def _assign_block(
+    vectors: Float32, centroids: Float32, margin: np.float32, scores: Float32, near: Bool
+) -> Int64:
+    """`scores` and `near` are buffers."""
     np.matmul(vectors, centroids.T, out=scores)
-    near = np.flatnonzero(scores >= (scores.max(axis=1) - margin)[:, None])
-    rows, cells = np.divmod(near, len(centroids))
+    np.greater_equal(scores, (scores.max(axis=1) - margin)[:, None], out=near)
+    rows, cells = np.divmod(np.flatnonzero(near), len(centroids))
     if len(rows) == len(vectors):
         return cells
     counts = np.bincount(rows, minlength=len(vectors))
