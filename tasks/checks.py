@@ -57,7 +57,7 @@ def find_leaks(work: Work, *, found: ArtifactRef, prints: ArtifactRef, embedding
 
 @stage(
     "warnings",
-    algorithm=2,
+    algorithm=3,
     settings=(
         "dataset.absent_below",
         "dataset.few_share",

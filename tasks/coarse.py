@@ -70,7 +70,7 @@ def find_neighbors(work: Work, *, samples: ArtifactRef, embedding: ArtifactRef, 
     return Facts({"queries": len(queries), "exact": len(exact), "rows": len(shard.rows), "usable": usable})
 
 
-@stage("neighbors-guided", settings=("index.bootstrap_probes",))
+@stage("neighbors-guided", algorithm=2, settings=("index.bootstrap_probes",))
 def complete_neighbors(
     work: Work, *, samples: ArtifactRef, embedding: ArtifactRef, exact: ArtifactRef, guide: ArtifactRef
 ) -> Facts:
@@ -107,10 +107,15 @@ def make_training_pairs(
         work.settings.index.seed,
     )
     pairs.write(work.scratch)
-    return Facts({"pairs": len(pairs.images), "mean_cosine": round(float(pairs.cosines[:, 0].mean()), 6)})
+    return Facts(
+        {
+            "pairs": len(pairs.images),
+            "mean_cosine": round(float(pairs.cosines[:, 0].mean(dtype=np.float64)), 6),
+        }
+    )
 
 
-@stage("centroids", algorithm=2, settings=("index.cells", "index.iterations", "index.seed"))
+@stage("centroids", algorithm=3, settings=("index.cells", "index.iterations", "index.seed"))
 def train_centroids(work: Work, *, variant: str, samples: ArtifactRef, pairs: ArtifactRef) -> Facts:
     """Paired k-means, centred or not, or plain k-means on images; spread over the cluster, resumable."""
     index, load = work.settings.index, partial(_training, work.store, variant, samples, pairs)
@@ -125,7 +130,7 @@ def train_centroids(work: Work, *, variant: str, samples: ArtifactRef, pairs: Ar
     return Facts({"variant": variant, "cells": index.cells, "last": history[-1]})
 
 
-@stage("cells", algorithm=2)
+@stage("cells", algorithm=3)
 def assign_cells(work: Work, *, centroids: ArtifactRef, embedding: ArtifactRef) -> Facts:
     """The cell of every image of a shard. Rows that cannot be used are set aside by name."""
     shard = open_shards(work, [embedding])[0]
@@ -136,7 +141,7 @@ def assign_cells(work: Work, *, centroids: ArtifactRef, embedding: ArtifactRef) 
     return Facts({"rows": len(found.rows), "refused": len(found.refused), **objectives})
 
 
-@stage("router", settings=("index.spill", "index.seed"))
+@stage("router", algorithm=2, settings=("index.spill", "index.seed"))
 def train_router(
     work: Work,
     *,
@@ -167,7 +172,7 @@ def train_router(
     return Facts({"before": round(losses[0], 6), "after": round(min(fitted.losses), 6), "spilled": spilled})
 
 
-@stage("choice", settings=("index.spill", "index.gain"))
+@stage("choice", algorithm=2, settings=("index.spill", "index.gain"))
 def choose(
     work: Work,
     *,

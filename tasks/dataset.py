@@ -33,6 +33,7 @@ from tasks.search import search_parts
 
 @stage(
     "candidates",
+    algorithm=2,
     settings=("dataset.neighbors", "index.probes", "index.mass", "index.gain", "index.rerank"),
 )
 def retrieve(

@@ -120,7 +120,7 @@ def _drift(work: Work, cells: Refs, training: int) -> dict[str, Any] | None:
     return {"retrain": found.retrain, "words": str(found)}
 
 
-@stage("recall", algorithm=2, settings=("index.probes", "index.mass", "index.gain", "index.rerank"))
+@stage("recall", algorithm=3, settings=("index.probes", "index.mass", "index.gain", "index.rerank"))
 def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
     """Recall against vectors read, of held-out captions and of images. The first point has the configured
     cost."""

@@ -31,7 +31,8 @@ def nearest_through(
     populate(index, ((shard.rows[at], cells[at], normalised(shard.images[at])) for at in blocks))
     probing = Probing(max(1, round(guide.cells * share)))
     searcher = Searcher(guide, [index])
-    found = [searcher.search(texts[i : i + BLOCK], keep, probing).hits for i in range(0, len(texts), BLOCK)]
+    parts = [texts[first : first + BLOCK] for first in range(0, len(texts), BLOCK)]
+    found = [searcher.search(part, keep, probing, exact=True).hits for part in parts]
     empty = np.zeros((0, keep))
     rows = np.concatenate([empty.astype(np.int64), *(hits.rows for hits in found)])
     return Neighbors(rows, np.concatenate([empty.astype(np.float32), *(hits.cosines for hits in found)]))

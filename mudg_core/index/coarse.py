@@ -8,14 +8,22 @@ texts. Queries are routed by a linear layer that starts at those centroids and m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from mudg_core.errors import DataError
-from mudg_core.index.kmeans import TILE, assign
-from mudg_core.index.vectors import Float32, Int64, normalised
+from mudg_core.index.exact_powers import TERMS, same_exp, same_log, sums_in_order
+from mudg_core.index.exact_products import exact_cosines, exact_cosines_by_row, float32_error
+from mudg_core.index.nearest_cell import assign
+from mudg_core.index.routing import rounded_queries, rounded_weights, routing_scores
+from mudg_core.index.settle import settle
+from mudg_core.index.vectors import Bool, Float32, Float64, Int64, normalised
+
+SPARE = 4  # cells scored beside those that are read, in case they tie with the last one
 
 
 @dataclass(frozen=True)
@@ -70,26 +78,60 @@ class Coarse:
         return int(self.centroids.shape[1])
 
     def cells_of(self, images: Float32) -> Int64:
-        """The cell of each image, on the same grid of tiles as training. Not normalised after centring: the
-        length of an image does not change which centroid is nearest."""
-        centred = images - self.centring.image if self.centring.image.any() else images
-        parts = [assign(centred[i : i + TILE], self.centroids) for i in range(0, len(centred), TILE)]
-        return np.concatenate([np.zeros(0, np.int64), *parts])
+        """The cell of each image. Not normalised after centring: the length of an image does not change which
+        centroid is nearest."""
+        mean = self.centring.image
+        if not mean.any():
+            return assign(images, self.centroids)
+        return assign(images - mean, self.centroids, longest=1 + float(np.linalg.norm(mean)))
 
-    def scores(self, queries: Float32) -> Float32:
-        """How much each cell promises for each query; softmax of a trained router is a probability."""
+    @cached_property
+    def _router(self) -> tuple[Float32, Float32]:
+        """Weights and biases as they score; what an older version has trained is rounded here."""
+        return rounded_weights(self.weights), rounded_weights(self.bias)
+
+    def scores(self, queries: Float32) -> NDArray[np.floating]:
+        """How much each cell promises for each query; softmax of a trained router is a probability. Exact, so
+        the same on every CPU."""
+        unit = self._unit(queries)
+        if self.routed:
+            return routing_scores(rounded_queries(unit), *self._router)
+        return exact_cosines(unit, self.weights) + self.bias
+
+    def choose(self, queries: Float32, sizes: Int64, probing: Probing) -> Int64:
+        """Cells to read for each query, most promising first, padded with -1."""
+        if self.routed:
+            return choose(self.scores(queries), sizes, probing)
+        return self._nearest(self._unit(queries), min(probing.probes, self.cells))
+
+    def _nearest(self, unit: Float32, probes: int) -> Int64:
+        """By float32 products, and by exact ones where these are too close to tell."""
+        values, cells = _best(unit @ self.weights.T + self.bias, min(probes + SPARE, self.cells))
+
+        def exact(lines: Int64, columns: Int64) -> Float64:
+            chosen = cells[lines, columns]
+            return exact_cosines_by_row(unit[lines], self.weights[chosen]) + self.bias[chosen]
+
+        margin, all_ = 2.001 * self._longest * float32_error(self.dim + 1), cells.shape[1] == self.cells
+        found = settle(values.astype(np.float64), cells, probes, margin, exact, all_=all_)
+        nearest = np.take_along_axis(cells, found.columns, axis=1)[:, :probes]
+        if (lines := np.flatnonzero(found.unsure)).size:
+            scores = exact_cosines(unit[lines], self.weights) + self.bias
+            nearest[lines] = np.argsort(-scores, axis=1, kind="stable")[:, :probes]
+        return nearest
+
+    @cached_property
+    def _longest(self) -> float:
+        """What float32 errors of unrouted scores grow with."""
+        return max(1.0, float(np.linalg.norm(self.weights, axis=1).max() + np.abs(self.bias).max()))
+
+    def _unit(self, queries: Float32) -> Float32:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise DataError(
                 what=f"queries of shape {queries.shape} against an index of dimension {self.dim}",
                 fix="embed the queries with the model that built the index",
             )
-        return np.asarray(self.centring.texts(queries) @ self.weights.T + self.bias, dtype=np.float32)
-
-    def choose(self, queries: Float32, sizes: Int64, probing: Probing) -> Int64:
-        """Cells to read for each query, most promising first, padded with -1."""
-        if not self.routed:
-            probing = Probing(probing.probes)
-        return choose(self.scores(queries), sizes, probing)
+        return self.centring.texts(queries)
 
     def save(self, path: Path) -> None:
         arrays = {"centroids": self.centroids, "weights": self.weights, "bias": self.bias}
@@ -111,24 +153,64 @@ class Coarse:
             ) from error
 
 
-def choose(scores: Float32, sizes: Int64, probing: Probing) -> Int64:
-    """See `Probing`. The first cell is always read."""
+def choose(scores: NDArray[np.floating], sizes: Int64, probing: Probing) -> Int64:
+    """See `Probing`. The first cell is always read. Of equal worth the lower cell comes first."""
+    worth = scores - size_penalty(sizes, probing.gain)
+    values, cells = _best(worth, min(probing.probes + 1, scores.shape[1]))
+    equal = np.flatnonzero((values[:, 1:] == values[:, :-1]).any(axis=1))
+    cells[equal] = np.argsort(-worth[equal], axis=1, kind="stable")[:, : cells.shape[1]]
+    cells = cells[:, : probing.probes]
+    return cells if probing.mass >= 1 else np.where(_before(scores, cells, probing.mass), cells, -1)
+
+
+def _before(scores: NDArray[np.floating], cells: Int64, mass: float) -> Bool:
+    """Whether the cells before each hold less than `mass`. Quick probabilities tell; where they are within
+    their error of it, the slow ones do."""
     import torch  # here: a run that finds everything made imports this module and should not load torch
 
-    worth = torch.from_numpy(scores - np.float32(probing.gain) * np.log1p(sizes).astype(np.float32))
-    cells: Int64 = worth.topk(min(probing.probes, scores.shape[1]), dim=1).indices.numpy()
-    if probing.mass >= 1:
-        return cells
-    taken = np.take_along_axis(probabilities(scores), cells, axis=1)
-    before = np.cumsum(taken, axis=1) - taken
-    return np.where(before < probing.mass, cells, -1)
+    quick = torch.from_numpy(scores).softmax(dim=1).numpy()
+    before = _mass_before(np.take_along_axis(quick, cells, axis=1))
+    error = 1e-4 + 2.0**-23 * scores.shape[1]
+    close = np.flatnonzero((np.abs(before - mass) < error).any(axis=1))
+    less = np.asarray(before < mass, dtype=np.bool_)
+    if not len(close):
+        return less
+    taken = np.take_along_axis(probabilities(scores[close]), cells[close], axis=1)
+    less[close] = _mass_before(taken) < mass
+    return less
 
 
-def probabilities(scores: Float32) -> Float32:
+def _mass_before(taken: NDArray[np.floating]) -> NDArray[np.floating]:
+    before = np.zeros_like(taken)
+    np.cumsum(taken[:, :-1], axis=1, out=before[:, 1:])
+    return before
+
+
+def _best(scores: NDArray[np.floating], count: int) -> tuple[NDArray[np.floating], Int64]:
+    """The best of each line, best first; of equal ones whichever."""
     import torch
 
-    found: Float32 = torch.from_numpy(scores).softmax(dim=1).numpy()
-    return found
+    found = torch.from_numpy(scores).topk(count, dim=1)
+    return found.values.numpy(), found.indices.numpy()
+
+
+def size_penalty(sizes: Int64, gain: float) -> Float32:
+    """What a cell's size takes from its worth."""
+    return _penalty(np.asarray(sizes, np.int64).tobytes(), gain)
+
+
+@lru_cache(maxsize=8)
+def _penalty(sizes: bytes, gain: float) -> Float32:
+    """A logarithm that is the same everywhere is slow; the sizes of an index do not change."""
+    logs = same_log(np.frombuffer(sizes, np.int64) + 1.0).astype(np.float32)
+    return np.asarray(np.float32(gain) * logs, dtype=np.float32)
+
+
+def probabilities(scores: NDArray[np.floating], terms: int = TERMS) -> Float64:
+    """Softmax, with the same bits everywhere."""
+    powers = same_exp(scores - scores.max(axis=1, keepdims=True), terms)
+    powers /= sums_in_order(powers)[:, None]
+    return powers
 
 
 def vectors_read(cells: Int64, sizes: Int64) -> Int64:

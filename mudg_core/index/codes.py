@@ -4,6 +4,7 @@
     fp16    half precision     sq8u            the same with one range for all dimensions: a quicker scan
                                pqM             product quantiser: M subquantisers of 8 bits, as in pq64
 
+Bytes of pqM may differ between CPUs, as faiss trains and encodes it in float32; those of the others do not.
 The size decides whether an index fits on a disk, so it is said here once, apart from what builds the index.
 """
 

@@ -100,6 +100,17 @@ def read_cells(index: Any, queries: Float32, cells: Int64, neighbors: int) -> Hi
     return Hits(rows=np.asarray(rows, np.int64), cosines=np.asarray(cosines, np.float32))
 
 
+def read_places(index: Any, queries: Float32, cells: Int64, neighbors: int) -> tuple[Int64, Float32]:
+    """The same by where the hits lie: the number of a cell and a position in it, as 32 bits each."""
+    queries, cells = np.ascontiguousarray(queries, np.float32), np.ascontiguousarray(cells, np.int64)
+    index.nprobe = cells.shape[1]
+    shape = len(queries), neighbors
+    unused, scores, places = np.zeros(cells.shape, np.float32), np.empty(shape, "f4"), np.empty(shape, "i8")
+    pointers = [faiss.swig_ptr(array) for array in (cells, unused, scores, places)]
+    index.search_preassigned_c(len(queries), faiss.swig_ptr(queries), neighbors, *pointers, True)
+    return places, scores
+
+
 def _check_end(path: Path) -> None:
     """The file must end where its lists do. faiss maps what a header promises: a file cut short crashes the
     process, or gives vectors that nobody has written. Its older reader of mapped lists reads the header as

@@ -4,9 +4,9 @@ Both assign *images* to cells. They differ in what a cell's centroid is: the mea
 the cell's images (paired), or the mean of the images themselves (plain). Text queries land near text
 means, so an index with paired centroids needs fewer probes; how many fewer depends on the data.
 
-However the pairs are spread over shards and workers, a seed gives the same bytes. Two things make it so.
-Pairs are assigned and summed tile by tile, on a fixed grid. And what is summed lies on a grid of 2^-26, on
-which float64 sums are exact, so their order does not matter.
+However the pairs are spread over shards and workers, and on whatever CPU, a seed gives the same bytes. Two
+things make it so. Cells are decided by exact cosines (`nearest_cell.py`). And what is summed lies on a grid
+of 2^-26, on which float64 sums are exact, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, Protocol
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from mudg_core.errors import DataError
+from mudg_core.index.exact_products import exact_cosines_by_row
+from mudg_core.index.exact_products import on_grid as exact_grid
+from mudg_core.index.nearest_cell import assign
 from mudg_core.index.vectors import Float32, Int64, normalised
 
 Float64 = NDArray[np.float64]
 
-TILE = 8192  # pairs assigned at once; shards begin at multiples of it
+TILE = 8192  # pairs assigned at once; shards begin at multiples of it, so that all but the last are full
+SUMMED = 512  # targets summed at once: their copies stay in the cache
 GRID = np.float32(2**26)  # exact in float64 for sums of up to 2^27 vectors
 DISTANCE_GRID = 2**24
 SAMPLED = 16  # every 16th pair measures the objectives: the cross-modal one costs a second assignment
@@ -166,12 +169,6 @@ def on_grid(vectors: Float32) -> Float32:
     return np.asarray(np.rint(vectors * GRID) / GRID, dtype=np.float32)
 
 
-def assign(vectors: Float32, centroids: Float32) -> Int64:
-    """The cell of each vector: its nearest centroid by cosine."""
-    _, cells = faiss.knn(vectors, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT)
-    return np.asarray(cells[:, 0], dtype=np.int64)
-
-
 def partial(shard: PairShard, centroids: Float32, every: int = SAMPLED) -> Partial:
     """Assign and sum, tile by tile; every so many pairs measure the objectives."""
     cells, dim = centroids.shape
@@ -202,19 +199,24 @@ def measure(shard: PairShard, centroids: Float32) -> Partial:
 
 def _squared_distance(images: Float32, centroids: Float32) -> int:
     """Summed in whole units, so that tiles and shards add up exactly."""
-    distances = np.sum((images - centroids) ** 2, axis=1, dtype=np.float64)
+    distances = squared_distances(images, centroids)
     return int(np.rint(distances * DISTANCE_GRID).astype(np.int64).sum())
 
 
-def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
-    """Adds each target to its cell's sum; only cells that occur are touched.
+def squared_distances(images: Float32, centroids: Float32) -> Float64:
+    """Of each unit vector from the one in the same place: by three exact products, so the same everywhere."""
+    lengths = exact_cosines_by_row(images, images) + exact_cosines_by_row(centroids, centroids)
+    return np.asarray(lengths - 2 * exact_cosines_by_row(images, centroids), dtype=np.float64)
 
-    Inside a tile float32 will do, in the order of rows, which is the same for any cut into shards.
-    """
-    filled, column = np.unique(assigned, return_inverse=True)
-    rows = np.arange(len(targets) + 1)
-    membership = csr_matrix((np.ones(len(targets), np.float32), column, rows), (len(targets), len(filled)))
-    sums[filled] += on_grid(membership.T @ targets)
+
+def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
+    """Adds each target to its cell's sum; only cells that occur are touched."""
+    for first in range(0, len(targets), SUMMED):
+        part = slice(first, first + SUMMED)
+        filled, column = np.unique(assigned[part], return_inverse=True)
+        shape = len(column), len(filled)
+        membership = csr_matrix((np.ones(len(column)), column, np.arange(len(column) + 1)), shape)
+        sums[filled] += np.asarray(membership.T @ exact_grid(targets[part]))
 
 
 def objectives(found: Partial) -> Objectives:

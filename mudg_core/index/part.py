@@ -15,7 +15,9 @@ import numpy as np
 from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.errors import DataError
 from mudg_core.index.coarse import Coarse
-from mudg_core.index.kmeans import TILE, assign
+from mudg_core.index.exact_powers import sums_in_order
+from mudg_core.index.kmeans import TILE, squared_distances
+from mudg_core.index.nearest_cell import assign
 from mudg_core.index.pairs import NEIGHBORS, Pairs
 from mudg_core.index.spill import Placement, join, spill
 from mudg_core.index.vectors import Float16, Float32, Int64, normalised, normalised_usable
@@ -82,7 +84,7 @@ def _misfit(coarse: Coarse, sampled: Sequence[tuple[Float32, Float16, Int64]]) -
     images, texts, own = (np.concatenate(side) for side in zip(*sampled, strict=True))
     captions, good = normalised_usable(texts)
     images, own = coarse.centring.images(images[good]), own[good]
-    distance = float(np.sum((images - coarse.centroids[own]) ** 2, dtype=np.float64))
+    distance = float(sums_in_order(squared_distances(images, coarse.centroids[own])))
     other = assign(coarse.centring.texts(captions), coarse.centroids) != own
     return distance / max(1, len(own)), float(other.sum()) / max(1, len(own))
 

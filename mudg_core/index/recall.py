@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mudg_core.errors import DataError
+from mudg_core.index.exact_powers import sums_in_order
 
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
@@ -115,7 +116,7 @@ def recall_at(found_rows: Int64, truth: Int64, k: int) -> Estimate:
     if not asked.any():
         raise DataError(what="no query to measure recall with", fix="hold out at least one caption")
     shares = hit[asked].sum(axis=1) / real[asked].sum(axis=1)
-    return wilson(float(shares.mean()), len(shares)) if k == 1 else mean_of(shares)
+    return wilson(_mean(shares), len(shares)) if k == 1 else mean_of(shares)
 
 
 def wilson(value: float, queries: int) -> Estimate:
@@ -130,8 +131,9 @@ def wilson(value: float, queries: int) -> Estimate:
 def mean_of(shares: NDArray[np.float64]) -> Estimate:
     """Normal interval of a mean of shares. Shares that are all equal (all found, or one query) would give
     an interval of no width, which nobody has measured: those get Wilson's, which is never too narrow."""
-    value, queries = float(shares.mean()), len(shares)
-    deviation = float(shares.std(ddof=1)) if queries > 1 else 0.0
+    value, queries = _mean(shares), len(shares)
+    spread = float(sums_in_order(np.square(shares - value)))
+    deviation = math.sqrt(spread / (queries - 1)) if queries > 1 and shares.min() < shares.max() else 0.0
     if deviation == 0:
         return wilson(value, queries)
     reach = Z95 * deviation / math.sqrt(queries)
@@ -169,6 +171,11 @@ def cheapest(points: Sequence[Point], recall: float, at: At) -> Point | None:
     """
     passing = [point for point in points if point.recall(at).value >= recall]
     return min(passing, key=lambda p: (p.read, -p.recall(at).value, p.probes), default=None)
+
+
+def _mean(shares: NDArray[np.float64]) -> float:
+    """In an order of ours: a recall is compared with what is required, and may be just that."""
+    return float(sums_in_order(shares)) / len(shares)
 
 
 def _clipped(value: float, low: float, high: float) -> Estimate:

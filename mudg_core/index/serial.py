@@ -1,8 +1,9 @@
 """One thread for each matrix product.
 
 A BLAS that shares one product among threads cuts it into other pieces than one thread does, and its sums may
-round otherwise (OpenBLAS at 513 dimensions does). Whoever wants the same bits with any number of threads runs
-each product on one thread, and several products side by side.
+round otherwise (OpenBLAS at 513 dimensions does). One thread a product makes runs on one machine alike, and
+several products side by side are quicker than one on several threads. It does not make CPUs alike: no outcome
+hangs on these bits (`exact_products.py`).
 """
 
 from __future__ import annotations

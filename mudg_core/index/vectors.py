@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Bool = NDArray[np.bool_]
 Float16 = NDArray[np.float16]
 Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
 SHORTEST = np.float32(1e-12)

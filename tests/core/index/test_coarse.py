@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from mudg_core.errors import DataError
-from mudg_core.index import coarse as module
+from mudg_core.index import nearest_cell
 from mudg_core.index.coarse import Centring, Coarse, Probing, choose, probabilities, vectors_read
 from tests.core.index.making import Float32, Int64, modality_gap, sphere, unit
 
@@ -41,7 +41,7 @@ def by_hand(scores: list[float], sizes: list[int], probes: int, mass: float, gai
 def test_an_image_lies_in_the_cell_of_its_nearest_centroid(
     tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "TILE", tile)
+    monkeypatch.setattr(nearest_cell, "ROWS", tile)
     images, level = modality_gap(50)[0], made()
     centred = unit(images - level.centring.image)
     assert level.cells_of(images).tolist() == [int(np.argmax(level.centroids @ v)) for v in centred]

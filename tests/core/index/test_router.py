@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from mudg_core.index import kmeans, router
 from mudg_core.index.coarse import Centring, Coarse, Probing, vectors_read
-from mudg_core.index.router import first_cells, fit, held_out
+from mudg_core.index.router import Layer, first_cells, fit, held_out
+from mudg_core.index.routing import limit, rounded_queries, rounded_weights, routing_scores
 from mudg_core.index.spill import Placement
 from tests.core.index.making import Float32, Int64, modality_gap, sphere
 
@@ -39,25 +39,64 @@ def loss_by_hand(inputs: Float32, homes: Int64, weights: Float32, bias: Float32)
     return total / max(1, many)
 
 
+def small_layer() -> Layer:
+    """With weights and biases that are on the grid."""
+    bias = np.random.default_rng(1).normal(size=7)
+    return Layer(rounded_weights(3 * sphere(7, 5, seed=1)), rounded_weights(bias))
+
+
+def some_homes(lost: float, copies: int = 3) -> Int64:
+    """An image twice in one cell would count twice: `spill` never does that."""
+    random = np.random.default_rng(1)
+    homes = np.argsort(random.random((9, 4, 7)), axis=2)[:, :, :copies]
+    homes[random.random((9, 4, copies)) < lost] = -1
+    return homes
+
+
 @pytest.mark.parametrize("lost", [0.0, 0.5, 1.0])
 def test_loss_of_images_with_several_homes_equals_the_loop(lost: float) -> None:
-    random = np.random.default_rng(1)
-    homes = random.integers(0, 7, (9, 4, 3))
-    homes[random.random((9, 4, 3)) < lost] = -1
-    inputs, weights = sphere(9, 5), 3 * sphere(7, 5, seed=1)
-    bias = random.normal(size=7).astype(np.float32)
-    arrays = (torch.from_numpy(array) for array in (inputs, homes, weights, bias))
-    found = float(router._loss(*arrays))
-    # an image twice in one cell would count twice: `spill` never does that
-    assert found == pytest.approx(loss_by_hand(inputs, homes, weights, bias), rel=1e-5)
+    layer, inputs, homes = small_layer(), rounded_queries(sphere(9, 5)), some_homes(lost)
+    found = router._mean_loss(inputs, homes, layer)
+    assert found == pytest.approx(loss_by_hand(inputs, homes, layer.weights, layer.bias), rel=1e-6)
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.5, 1.0])
+def test_gradients_are_those_of_the_loss(lost: float) -> None:
+    """By differences of the loss written as loops."""
+    layer, inputs, homes = small_layer(), rounded_queries(sphere(9, 5)), some_homes(lost)
+    by_weights, by_bias = router._gradients(inputs, homes, layer)
+
+    def loss(cell: int, dim: int | None, change: float) -> float:
+        weights, bias = layer.weights.astype(np.float64), layer.bias.astype(np.float64)
+        if dim is None:
+            bias[cell] += change
+        else:
+            weights[cell, dim] += change
+        return loss_by_hand(inputs.astype(np.float64), homes, weights, bias)
+
+    for cell in range(7):
+        slopes = [(loss(cell, dim, 1e-4) - loss(cell, dim, -1e-4)) / 2e-4 for dim in (*range(5), None)]
+        assert [*by_weights[cell], by_bias[cell]] == pytest.approx(slopes, abs=1e-6)
 
 
 def test_the_mean_over_blocks_is_that_over_all(monkeypatch: pytest.MonkeyPatch) -> None:
     homes = np.random.default_rng(1).integers(0, 7, (50, 4, 1))
-    arrays = [torch.from_numpy(a) for a in (sphere(50, 5), homes, sphere(7, 5, seed=1), np.zeros(7, "f4"))]
-    whole = router._mean_loss(*arrays)
+    inputs, layer = rounded_queries(sphere(50, 5)), small_layer()
+    whole = router._mean_loss(inputs, homes, layer)
     monkeypatch.setattr(router, "BLOCK", 8)
-    assert router._mean_loss(*arrays) == pytest.approx(whole, rel=1e-6)
+    assert router._mean_loss(inputs, homes, layer) == whole
+
+
+def test_weights_and_products_stay_exact() -> None:
+    """However long the weights grow, no partial sum of a product needs more bits than float32 has."""
+    weights, bias = 1e4 * sphere(30, 512).astype(np.float64), np.linspace(-99, 99, 30)
+    limit(weights, bias)
+    layer = Layer(rounded_weights(weights), rounded_weights(bias))
+    inputs = rounded_queries(sphere(200, 512, seed=1))
+    found = routing_scores(inputs, layer.weights, layer.bias)
+    exact = inputs.astype(np.float64) @ layer.weights.T.astype(np.float64) + layer.bias
+    assert (found == exact).all()
+    assert np.linalg.norm(layer.weights, axis=1).max() == pytest.approx(100, abs=0.2)
 
 
 def test_a_router_finds_neighbours_with_fewer_vectors_than_centroids(
@@ -87,10 +126,10 @@ def test_its_first_loss_is_that_of_the_centroids_and_its_last_that_of_what_it_re
     last = slice(TRAINING - held_out(TRAINING), TRAINING)
     before = loss_by_hand(texts[last], homes[last], router.SCALE * coarse.weights, coarse.bias)
     after = loss_by_hand(texts[last], homes[last], fitted.coarse.weights, fitted.coarse.bias)
-    assert fitted.losses[0] == pytest.approx(before, rel=1e-4)
-    assert min(fitted.losses) == pytest.approx(after, rel=1e-4)
+    assert fitted.losses[0] == pytest.approx(before, rel=1e-3)
+    assert min(fitted.losses) == pytest.approx(after, rel=1e-3)
     again = fit(fitted.coarse, texts[:TRAINING], homes, seed=0)
-    assert again.losses[0] == pytest.approx(after, rel=1e-4), "a trained router goes on from where it is"
+    assert again.losses[0] == min(fitted.losses), "a trained router goes on from where it is"
 
 
 def test_held_out_texts_do_not_train(small: tuple[Coarse, Float32, Int64, Placement]) -> None:
@@ -122,7 +161,9 @@ def test_it_stops_when_held_out_texts_do_not_gain(
     fitted = fit(coarse, texts[:400], homes, 0, lambda epoch, loss: epochs.append(epoch))
     assert epochs == [0, 1] and len(fitted.losses) == 3
     assert fitted.losses[0] == min(fitted.losses)
-    assert fitted.coarse.weights == pytest.approx(router.SCALE * coarse.weights), "nothing was learned"
+    assert fitted.coarse.weights == pytest.approx(router.SCALE * coarse.weights, abs=2**-7), (
+        "nothing was learned"
+    )
     assert fitted.coarse.routed
 
 
@@ -159,7 +200,7 @@ def test_the_rate_falls_until_the_last_step(
     monkeypatch.setattr(router, "_cosine", lambda at: (done.append(at), real(at))[1])
     monkeypatch.setattr(router, "PATIENCE", 99)
     fit(coarse, texts[:1000], placed.homes(neighbors[:1000]), 0)  # 950 train: a batch and a bit
-    assert done[-1] == 1.0 and sorted(set(done)) == sorted(done)
+    assert done == [step / len(done) for step in range(2 * router.EPOCHS)]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +218,6 @@ def test_first_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     cells, sure = first_cells(level, texts)
     odds = np.exp(6 * texts @ sphere(5, 24).T)
     assert cells.tolist() == odds.argmax(axis=1).tolist()
-    assert sure == pytest.approx(odds.max(axis=1) / odds.sum(axis=1), rel=1e-5)
+    assert sure == pytest.approx(odds.max(axis=1) / odds.sum(axis=1), rel=2e-2)
     assert (cells.dtype, sure.dtype) == (np.int64, np.float32)
     assert first_cells(level, texts[:0])[0].tolist() == []

@@ -1,0 +1,59 @@
+"""Fine codes as vectors: what faiss makes of them, by our own arithmetic; and exact scores with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faiss
+import numpy as np
+import pytest
+
+from mudg_core.index import ivf
+from mudg_core.index.stored import Stored
+from tests.core.index.making import Float32, Int64, sphere
+
+CODES = ("flat", "fp16", "sq8", "sq8u", "sq6", "sq4", "pq4")
+DIM, CELLS = 20, 3
+
+
+def filled(code: str) -> tuple[Any, Float32]:
+    images = sphere(400, DIM)
+    index = ivf.blank(code, CELLS, images)
+    return ivf.populate(index, [(np.arange(400) + 7, np.arange(400) % CELLS, images)]), images
+
+
+def every_place() -> tuple[Int64, Int64]:
+    """Places in the order of rows, and the rows."""
+    number = np.arange(400)
+    return (number % CELLS << 32) | (number // CELLS), number + 7
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_decoded_as_faiss_does(code: str) -> None:
+    index, _ = filled(code)
+    stored = Stored(index)
+    places, rows = every_place()
+    assert stored.rows(places[:, None])[:, 0].tolist() == rows.tolist()
+    lists = [stored._list(place >> 32)[1][place & 0xFFFFFFFF] for place in places.tolist()]
+    theirs = np.empty((400, DIM), np.float32)
+    for place, into in zip(places.tolist(), theirs, strict=True):
+        index.reconstruct_from_offset(place >> 32, place & 0xFFFFFFFF, faiss.swig_ptr(into))
+    assert stored._decoder.decode(np.stack(lists)) == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_scores_of_faiss_are_within_the_error(code: str) -> None:
+    index, _ = filled(code)
+    stored, queries = Stored(index), sphere(30, DIM, seed=1)
+    cells = np.tile(np.arange(CELLS), (30, 1))
+    places, scores = ivf.read_places(index, queries, cells, 400)
+    lines = np.repeat(np.arange(30), 400)
+    exact = stored.scores(queries, lines, places.ravel()).reshape(30, 400)
+    assert np.abs(exact - scores).max() <= stored.error(queries)
+    rows = ivf.read_cells(index, queries, cells, 400).rows
+    assert (np.sort(stored.rows(places), axis=1) == np.sort(rows, axis=1)).all()
+
+
+def test_places_of_nobody() -> None:
+    stored = Stored(filled("flat")[0])
+    assert stored.rows(np.array([[-1, 0], [-1, -1]])).tolist() == [[-1, 7], [-1, -1]]
