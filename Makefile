@@ -134,7 +134,7 @@ bench-flow: setup  ## see how much of a demo run is orchestration (five minutes)
 bench-gate: setup  ## see how well the gate's estimate follows the truth (half an hour, less after bench-compare)
 	$(BIN)/python -m benchmarks.gate
 
-bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofaiss (an hour; PARTS="scan speed peers large demo")
+bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofaiss (an hour; PARTS="scan cells build speed peers large demo")
 	$(BIN)/python -m benchmarks.index $(PARTS)
 
 bench-train: setup  ## measure finetuning beside a naive loop, and at the paper's size (half an hour; PARTS="steps memory real predict")

@@ -1,12 +1,14 @@
 """`make bench-index`: our index beside plain k-means, the paper's, hnswlib, ScaNN and autofaiss, one thread.
 
-python -m benchmarks.index [scan] [speed] [peers] [large] [demo]
+python -m benchmarks.index [scan] [cells] [build] [speed] [peers] [large] [demo]
 
 Everything in CPU time; queries that tune and queries that report are apart. Without names all parts run.
 Figures are kept in benchmarks/results/index.json, part by part with the commit they were measured at; the
 last line printed is one JSON object with all of them.
 
   scan    what each variant reads on three tight worlds and a loose one
+  cells   plain k-means with its own best number of cells beside our index, on three tight worlds
+  build   CPU seconds of every step of our build, from q(p) on
   speed   our steps beside faiss' own and beside a bare matrix product
   peers   queries a second of ours and of the peers, each in an environment of its own
   large   peak memory with a gallery of a million images
@@ -32,9 +34,9 @@ import torch
 from pydantic import TypeAdapter
 from threadpoolctl import threadpool_limits
 
-from benchmarks.index import bootstrap, demo_corpus, qp, speed
+from benchmarks.index import bootstrap, cells, demo_corpus, qp, speed
 from benchmarks.index.curves import Curve, Point, best_qps, plot
-from benchmarks.index.ours import CELLS, Data, Ours, Variant, built, chosen, trials
+from benchmarks.index.ours import CELLS, Build, Data, built, filled, trials
 from benchmarks.index.peer_runs import PEERS, run_peer
 from benchmarks.index.peers import measure
 from benchmarks.index.world import LOOSE, TIGHT, World
@@ -44,6 +46,7 @@ from benchmarks.record import RESULTS
 from mudg_core.index.variants import Trial
 
 QUERIES, WANTED = 4_000, 0.9
+CODE = "sq8u"
 
 
 def main() -> None:
@@ -72,9 +75,30 @@ def scan(asked: argparse.Namespace) -> Found:
     return line, {"tight": [found.table() for found in worlds], "loose": loose.table()}
 
 
+def kmeans_cells(asked: argparse.Namespace) -> Found:
+    worlds = []
+    for seed in range(asked.seeds):
+        console.print(f"world {seed}: ours, and plain k-means with more and more cells …")
+        worlds.append(cells.compare(drawn(seed, True, asked.images, asked.texts), seed))
+        console.print_json(json.dumps(worlds[-1]))
+    return cells.line(worlds), {"images": asked.images, "texts": asked.texts, "tight": worlds}
+
+
+def own_build(asked: argparse.Namespace) -> Found:
+    data = drawn(0, True, asked.images, asked.texts)
+    detail = {str(count): own_costs(Build(data, 0, count)) for count in (CELLS, 2 * CELLS)}
+    return {"build_cpu_seconds": detail[str(2 * CELLS)]["cpu_seconds"]}, detail
+
+
+def own_costs(build: Build) -> Figures:
+    steps = {name: took.cpu for name, took in filled(build, CODE)[1].items()}
+    (trial,) = trials(build.data, [build.chosen], "report")
+    return {"chosen": build.chosen.name, "cpu_seconds": sum(steps.values()), "steps": steps, **_row(trial)}
+
+
 def against_faiss(asked: argparse.Namespace) -> Found:
     found = world(0, True, asked.images, asked.texts)
-    data, variants = found.data, {variant.name: variant for variant in found.variants}
+    data, variants = found.data, {variant.name: variant for variant in found.build.variants}
     console.print("our speed beside faiss' …")
     product = qp.measure(len(data.training), len(data.gallery))
     adding = speed.add_ratios(data, variants["paired"])
@@ -90,9 +114,8 @@ def against_faiss(asked: argparse.Namespace) -> Found:
 
 def against_peers(asked: argparse.Namespace) -> Found:
     found = world(0, True, asked.images, asked.texts)
-    finer = Ours(found.data, 0, cells=2 * CELLS).spilled
-    best = next(variant for variant in found.variants if variant.name == found.chosen)
-    own = [point for variant in (best, finer) for point in own_points(found.data, variant)]
+    builds = (found.build, Build(found.data, 0, 2 * CELLS))
+    own = [point for build in builds for point in own_points(build)]
     curves = [Curve("mudg", own), *peers(found.data, asked.peer_seconds)]
     plot(curves, RESULTS / "index.svg")
     fastest = {curve.name: best_qps(curve.points, WANTED) for curve in curves}
@@ -118,6 +141,8 @@ def demo(asked: argparse.Namespace) -> Found:
 
 PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
     "scan": scan,
+    "cells": kmeans_cells,
+    "build": own_build,
     "speed": against_faiss,
     "peers": against_peers,
     "large": large,
@@ -128,11 +153,10 @@ PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
 class Measured:
     """All variants on one world, and what each reads on its report queries."""
 
-    def __init__(self, data: Data, variants: list[Variant]) -> None:
-        self.data, self.variants = data, variants
-        self.chosen = chosen(data, variants).name
-        self.trials = {found.variant: found for found in trials(data, variants, "report")}
-        ablation = trials(data, variants[3:], "report", gain=0.0)
+    def __init__(self, build: Build) -> None:
+        self.build, self.data, self.chosen = build, build.data, build.chosen.name
+        self.trials = {found.variant: found for found in trials(self.data, build.variants, "report")}
+        ablation = trials(self.data, build.variants[3:], "report", gain=0.0)
         self.by_score = {found.variant: found for found in ablation}
 
     def read(self, name: str) -> float:
@@ -159,15 +183,18 @@ def _row(found: Trial) -> dict[str, float | None]:
 @cache
 def world(seed: int, tight: bool, images: int, texts: int) -> Measured:
     console.print(f"world {seed}, {'tight' if tight else 'loose'}: drawing, q(p), training …")
-    data = Data.draw(World(seed, TIGHT if tight else LOOSE), images, texts, QUERIES)
-    measured = Measured(data, Ours(data, seed).all())
+    measured = Measured(Build(drawn(seed, tight, images, texts), seed))
     console.print_json(json.dumps(measured.table()))
     return measured
 
 
-def own_points(data: Data, variant: Variant) -> list[Point]:
+def drawn(seed: int, tight: bool, images: int, texts: int) -> Data:
+    return Data.draw(World(seed, TIGHT if tight else LOOSE), images, texts, QUERIES)
+
+
+def own_points(build: Build) -> list[Point]:
     console.print("our queries a second …")
-    found = list(measure.measure(built(data, variant, "sq8u"), data.problem()))
+    found = list(measure.measure(built(build, CODE), build.data.problem()))
     return TypeAdapter(list[Point]).validate_python(found)
 
 

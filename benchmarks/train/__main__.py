@@ -6,7 +6,7 @@ Without names all parts run (about half an hour on two cores, which nothing else
 kept in benchmarks/results/train.json, part by part with the commit they were measured at; the last line
 printed is one JSON object with all of them. `--tiny` tries everything once, and keeps nothing.
 
-  steps   time of a naive step over one of ours, taking turns: the demo's student, and a ViT-B-32
+  steps   CPU time of a naive step over one of ours, one thread, taking turns: the demo's student, a ViT-B-32
   memory  peak memory above the loaded model, ours over naive, each in a process of its own
   real    one step of a ViT-B-16 at the paper's settings, with 1,600 prompts: seconds and peak memory
   predict `mudg predict` on files over bare forward passes: a ViT-B-32

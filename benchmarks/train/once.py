@@ -32,7 +32,7 @@ def measured(side: str, case: Case, steps: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    from benchmarks.train.sides import SIDES, seconds_of_steps
+    from benchmarks.train.sides import SIDES, time_steps
 
     side, case, steps = sys.argv[1], Case(**json.loads(sys.argv[2])), int(sys.argv[3])
     clip = case.clip()
@@ -41,7 +41,7 @@ def main() -> None:
     clip.encode_texts(inputs[2][0][:1])
     Path("/proc/self/clear_refs").write_text(RESET_PEAK)
     before = memory("VmRSS")
-    seconds = seconds_of_steps(SIDES[side], case, clip, inputs, steps)
+    seconds = time_steps(SIDES[side], case, clip, inputs, steps).wall
     peak = memory("VmHWM")
     figures = {"seconds": seconds, "extra_gb": (peak - before) / 1e9, "peak_gb": peak / 1e9}
     sys.stdout.write(json.dumps(figures) + "\n")

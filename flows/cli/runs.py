@@ -35,6 +35,10 @@ from tasks.run import WATCHER
 from tasks.search import probing
 
 Changes = list[str] | None
+ONE_SEED = (
+    "One seed: another may differ by some points, and close rows may change places. Quote a mean "
+    "over several (of the demo: mudg demo --full)."
+)
 
 
 @contextmanager
@@ -54,7 +58,8 @@ def run_demo(full: bool, as_json: bool, file: Path | None, changes: Changes) -> 
         store = ArtifactStore(settings.storage)
         path = publish(store, made.report, "demo-full" if full else "demo", settings)
         result = accuracies(store, made.builds) | counts(made.records) | {"report": str(path)}
-    show(result, _accuracy_text(result), as_json)
+        result["seeds"] = max(len(build.scores) for build in made.builds)
+    show(result, accuracy_text(result), as_json)
 
 
 def run_target(target: Target, out: Path | None, as_json: bool, file: Path | None, changes: Changes) -> None:
@@ -68,12 +73,12 @@ def run_target(target: Target, out: Path | None, as_json: bool, file: Path | Non
             copy_out(store, built.classifier, out)
             classifier = out.expanduser().resolve()
         told: Any = store.manifest(built.report).facts
-        result = accuracies(store, [built]) | counts(built.records)
+        result = accuracies(store, [built]) | counts(built.records) | {"seeds": len(built.scores)}
         result |= {"models": models, "datasets": [str(ref) for ref in built.mudg.data.by_seed]}
         result |= {"classifier": str(built.classifier), "folder": str(classifier)}
         result |= {"verdicts": [json.loads(store.file(ref, VERDICT).read_text()) for ref in built.verdicts]}
         result |= {"notes": told["notes"], "warnings": told["warnings"][target.name], "report": str(path)}
-    show(result, _accuracy_text(result) + target_text(target.name, result), as_json)
+    show(result, accuracy_text(result) + target_text(target.name, result), as_json)
 
 
 def target_text(name: str, result: Json) -> str:
@@ -136,14 +141,16 @@ def _contact_sheet(images: list[bytes], side: int = 128, columns: int = 8) -> Im
     return sheet
 
 
-def _accuracy_text(result: dict[str, Any]) -> str:
+def accuracy_text(result: dict[str, Any]) -> str:
+    """Of one seed no deviation is known, so none is printed; a line says what that means."""
     arms = [arm for arm in ("zero_shot", "nearest_neighbours", "mudg") if arm in result]
     text = ""
     if arms:
-        domains = list(result[arms[0]]["domains"])
-        rows = [
-            (arm, f"{r['mean']:.1f} ± {r['std']:.1f}", *(f"{r['domains'][domain]:.1f}" for domain in domains))
-            for arm, r in ((arm, result[arm]) for arm in arms)
-        ]
-        text = table_of(rows, ("accuracy, %", "mean", *domains)) + "\n\n"
+        several, domains = result["seeds"] > 1, list(result[arms[0]]["domains"])
+        means = {arm: f"{result[arm]['mean']:.1f}" for arm in arms}
+        if several:
+            means = {arm: f"{mean} ± {result[arm]['std']:.1f}" for arm, mean in means.items()}
+        rows = [(arm, means[arm], *(f"{result[arm]['domains'][d]:.1f}" for d in domains)) for arm in arms]
+        seeds = f"Mean and standard deviation over {result['seeds']} seeds." if several else ONE_SEED
+        text = f"{table_of(rows, ('accuracy, %', 'mean', *domains))}\n{seeds}\n\n"
     return f"{text}{result['computed']} computed, {result['cached']} cached\nreport: {result['report']}\n"

@@ -1,7 +1,10 @@
 """open_clip's towers, cut where training begins: blocks below run without a graph, blocks above learn.
 
 Of what leaves the last block of a ViT only the class token is used, and of a text only its end token. So the
-last block computes these alone, with all tokens as keys: the same features for a sixth of its work.
+last block computes these alone, with all tokens as keys: the same features for a sixth of its work. Prompts
+begin alike (start token, soft prompt, "a"), and in a causal tower what they begin with is the same in all of
+them: it goes through the blocks once, and the other tokens see its keys and values. Attention is computed
+here, as torch's module copies its input into another order of tokens and back.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mudg_core.encode.models import open_clip
@@ -19,6 +23,7 @@ ViT = open_clip.transformer.VisionTransformer
 ResNet = open_clip.modified_resnet.ModifiedResNet
 TextTransformer = open_clip.transformer.TextTransformer
 PlainBlock = open_clip.transformer.ResidualAttentionBlock
+KeysValues = tuple[Tensor, Tensor]
 FIX = "use a model of open_clip with its own ViT or ResNet and text transformer, such as ViT-B-16 or RN50"
 
 
@@ -52,7 +57,7 @@ class VisionBlocks:
     def upper(self, hidden: Tensor, first: int) -> Tensor:
         visual, last = self.visual, self.visual.transformer.resblocks[-1]
         x = _through(visual.transformer.resblocks[first:-1], hidden)
-        short = visual.pool_type == "tok" and isinstance(last, PlainBlock)
+        short = visual.pool_type == "tok" and _plain(last)
         pooled = visual._pool(_only(last, x, x[:, :1]) if short else last(x))[0]
         return _projected(pooled, visual.proj)
 
@@ -112,14 +117,20 @@ class Text:
         x = self.embed(tokens[:, :length])
         x = torch.cat([x[:, :1], soft.expand(len(x), -1, -1), x[:, 1 + len(soft) :]], dim=1)
         x = x + part.positional_embedding[:length]
-        *blocks, last = part.transformer.resblocks
-        x = _through(blocks, x, attn_mask=mask)
-        if isinstance(last, PlainBlock):
-            later = torch.arange(length, device=x.device) > end[:, None] if mask is not None else None
-            x = _only(last, x, x[rows, end][:, None], later)[:, 0]
+        if all(map(_plain, part.transformer.resblocks)):
+            x = self._at_end(x, end, mask, 0 if mask is None else _shared(tokens, len(soft), int(end.min())))
         else:
-            x = last(x, attn_mask=mask)[rows, end]
+            x = _through(part.transformer.resblocks, x, attn_mask=mask)[rows, end]
         return _projected(part.ln_final(x), part.text_projection)
+
+    def _at_end(self, x: Tensor, end: Tensor, mask: Tensor | None, shared: int) -> Tensor:
+        """What the last block gives for the end token; all texts have the same first `shared` tokens."""
+        *blocks, last = self.part.transformer.resblocks
+        places = torch.arange(x.shape[1], device=x.device)
+        later = None if mask is None else places > end[:, None]
+        before, x = _through_shared(blocks, last, x, shared, mask)
+        wanted = x[torch.arange(len(x), device=x.device), end - shared][:, None]
+        return _only(last, x, wanted, later, before)[:, 0]
 
 
 def vision(network: Any) -> Vision:
@@ -154,16 +165,98 @@ def _projected(x: Tensor, projection: Any) -> Tensor:
     return out
 
 
-def _through(blocks: Sequence[Any], x: Tensor, **more: Any) -> Tensor:
+def _through(blocks: Sequence[Any], x: Tensor, attn_mask: Tensor | None = None) -> Tensor:
     for block in blocks:
-        x = block(x, **more)
+        if _plain(block):
+            x, _ = _block(block, x, attn_mask)
+        else:
+            x = block(x) if attn_mask is None else block(x, attn_mask=attn_mask)
     return x
 
 
-def _only(block: Any, x: Tensor, wanted: Tensor, unseen: Tensor | None = None) -> Tensor:
+def _through_shared(
+    blocks: Sequence[Any], last: Any, x: Tensor, shared: int, mask: Tensor | None
+) -> tuple[KeysValues | None, Tensor]:
+    """What tokens after the first `shared` are given by the last block; and its keys and values of those."""
+    if not shared or mask is None:
+        return None, _through(blocks, x, mask)
+    first, x = x[:1, :shared], x[:, shared:]
+    for block in blocks:
+        first, before = _block(block, first, mask[:shared, :shared])
+        x, _ = _block(block, x, mask[shared:], before)
+    return _keys_values(last.attn, last.ln_1(first)), x
+
+
+def _shared(tokens: Tensor, soft: int, most: int) -> int:
+    """With how many tokens all texts begin; the soft prompt stands in for those after the first."""
+    same = (tokens == tokens[:1]).all(dim=0)
+    same[1 : 1 + soft] = True
+    return min(int(same.cumprod(dim=0).sum()), most) if len(tokens) > 1 else 0
+
+
+def _plain(block: Any) -> bool:
+    """Whether it is open_clip's usual block around torch's usual attention."""
+    attn = getattr(block, "attn", None)
+    if type(block) is not PlainBlock or not isinstance(attn, nn.MultiheadAttention):
+        return False
+    return attn.in_proj_bias is not None and attn.bias_k is None and not hasattr(block, "ln_1_kv")
+
+
+def _block(
+    block: Any, x: Tensor, mask: Tensor | None, before: KeysValues | None = None
+) -> tuple[Tensor, KeysValues]:
+    """A block's output, and its keys and values. `before` are those of earlier tokens, the same for all."""
+    attn = block.attn
+    joined = F.linear(block.ln_1(x), attn.in_proj_weight, attn.in_proj_bias)
+    queries, keys, values = (_heads(attn, part) for part in joined.chunk(3, dim=-1))
+    seen = _attention(attn, queries, _after(before, (keys, values)), mask)
+    x = x + block.ls_1(seen)
+    return x + block.ls_2(block.mlp(block.ln_2(x))), (keys, values)
+
+
+def _only(
+    block: Any,
+    x: Tensor,
+    wanted: Tensor,
+    unseen: Tensor | None = None,
+    before: KeysValues | None = None,
+) -> Tensor:
     """A block's output for the `wanted` tokens of `x` alone; `unseen` marks tokens that they may not see."""
-    keys = block.ln_1(x)
-    seen = block.attn(block.ln_1(wanted), keys, keys, key_padding_mask=unseen, need_weights=False)[0]
+    attn, dim = block.attn, block.attn.embed_dim
+    asked = F.linear(block.ln_1(wanted), attn.in_proj_weight[:dim], attn.in_proj_bias[:dim])
+    known = _after(before, _keys_values(attn, block.ln_1(x)))
+    seen = _attention(attn, _heads(attn, asked), known, None if unseen is None else ~unseen[:, None, None])
     wanted = wanted + block.ls_1(seen)
     out: Tensor = wanted + block.ls_2(block.mlp(block.ln_2(wanted)))
     return out
+
+
+def _keys_values(attn: nn.MultiheadAttention, x: Tensor) -> KeysValues:
+    dim = attn.embed_dim
+    keys, values = F.linear(x, attn.in_proj_weight[dim:], attn.in_proj_bias[dim:]).chunk(2, dim=-1)
+    return _heads(attn, keys), _heads(attn, values)
+
+
+def _after(before: KeysValues | None, own: KeysValues) -> KeysValues:
+    if before is None:
+        return own
+    keys, values = (
+        torch.cat([one.expand(len(two), -1, -1, -1), two], dim=2)
+        for one, two in zip(before, own, strict=True)
+    )
+    return keys, values
+
+
+def _attention(
+    attn: nn.MultiheadAttention, queries: Tensor, known: KeysValues, mask: Tensor | None
+) -> Tensor:
+    if mask is not None and mask.dtype != torch.bool:
+        mask = mask.to(queries.dtype)
+    seen = F.scaled_dot_product_attention(queries, *known, attn_mask=mask)
+    out: Tensor = attn.out_proj(seen.transpose(1, 2).flatten(2))
+    return out
+
+
+def _heads(attn: nn.MultiheadAttention, x: Tensor) -> Tensor:
+    """(texts, heads, tokens, dim of a head)"""
+    return x.view(*x.shape[:2], attn.num_heads, -1).transpose(1, 2)

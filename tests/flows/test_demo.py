@@ -61,6 +61,7 @@ def test_result_has_what_the_readme_promises(first: dict[str, Any]) -> None:
         assert set(first[arm]) == {"mean", "std", "domains"}
         assert len(first[arm]["domains"]) == 4
         assert 0 <= first[arm]["mean"] <= 100
+    assert first["seeds"] == 1
     assert first["computed"] == len(_stages(first)) > 0
     assert first["cached"] == ASKED_TWICE
     assert {"corpus-shard", "embedding-shard", "centroids", "index", "model", "report"} <= set(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli.runs import accuracy_text
 from flows.results import publish
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
@@ -44,3 +45,19 @@ def test_a_run_that_dies_while_it_publishes_leaves_the_old_page(
     monkeypatch.undo()
     assert publish(store, report(store, "new"), "demo", settings).read_text() == "new"
     assert [path.name for path in page.parent.iterdir()] == ["demo.html"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "mean", "said"), [(1, "42.3", "One seed"), (3, "42.3 ± 2.0", "over 3 seeds")]
+)
+def test_one_seed_is_printed_as_one_seed(seeds: int, mean: str, said: str) -> None:
+    """A deviation of 0.0 would look as if other seeds came to the same."""
+    scores = {"mean": 42.29, "std": 2.0 if seeds > 1 else 0.0, "domains": {"sketch": 40.0}}
+    text = accuracy_text({"mudg": scores, "seeds": seeds, "computed": 1, "cached": 0, "report": "r.html"})
+    assert mean in text and said in text and "± 0.0" not in text
+    assert ("±" in text) == (seeds > 1)
+
+
+def test_a_target_without_evaluation_has_no_table() -> None:
+    text = accuracy_text({"seeds": 0, "computed": 1, "cached": 2, "report": "r.html"})
+    assert text == "1 computed, 2 cached\nreport: r.html\n"

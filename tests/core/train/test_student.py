@@ -219,3 +219,21 @@ def test_a_short_text_is_the_same_beside_a_long_one(loaded: Clip) -> None:
         alone = student.text_features(student.tokens(PROMPTS[2:3]))
         together = student.text_features(student.tokens(PROMPTS))[2:3]
     assert torch.allclose(alone, together, atol=1e-6)
+
+
+def test_texts_that_begin_alike_have_the_gradients_of_each_alone(tiny: Clip) -> None:
+    texts = ["a photo of a cat, wet.", "a photo of a cat, which is old.", "a photo of a dog."]
+    student = Student(tiny, 3, "a photo of")
+    tokens = student.tokens(texts)
+
+    def gradients(batches: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+        student.zero_grad()
+        features = torch.cat([student.text_features(batch) for batch in batches])
+        (features * torch.arange(features.numel()).view_as(features)).sum().backward()
+        wanted = student.trained_parameters().items()
+        return {name: tensor.grad.clone() for name, tensor in wanted if tensor.grad is not None}
+
+    together, alone = gradients([tokens]), gradients(list(torch.split(tokens, 1)))
+    assert together.keys() == alone.keys() and "soft_prompt" in together
+    for name, gradient in together.items():
+        torch.testing.assert_close(gradient, alone[name], rtol=1e-4, atol=1e-4 * float(gradient.abs().max()))
