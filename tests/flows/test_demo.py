@@ -25,6 +25,7 @@ from tests.support.demo_runs import (
     task_states,
     ui_artifacts,
 )
+from tests.support.kernels import environments
 from tests.support.other_systems import without_linux
 from tests.support.places import Place, here
 
@@ -223,3 +224,18 @@ def test_compare_computes_only_what_the_demo_has_not(first: dict[str, Any], fold
 
 def _models(folder: Path) -> set[str]:
     return {name for name in digests(folder) if name.startswith("model/")}
+
+
+@pytest.mark.slow
+def test_f97_a_demo_has_the_same_digests_under_every_openblas_kernel(tmp_path: Path) -> None:
+    """Index, training set and all else. torch has kernels of its own, which this leaves alone: it computes
+    floats, and those may differ."""
+    cores = {variables.get("OPENBLAS_CORETYPE", "") for variables in environments().values()}
+    found = {}
+    for core in sorted(cores):
+        (home := tmp_path / f"home-{core}").mkdir()
+        demo(home, OPENBLAS_CORETYPE=core)
+        found[core] = digests(home)
+    first = next(iter(found.values()))
+    assert any(name.startswith("dataset/") for name in first)
+    assert all(other == first for other in found.values())
