@@ -18,7 +18,9 @@ ARMS = 2  # the method and its baseline
 def costs(work: Workload) -> list[Cost]:
     """Without evaluation images nothing is scored; the gate can be disabled."""
     judged = [held_out(work), gate(work)] if work.settings.gate.enabled else []
-    scored = [evaluation(work), leaks(work), zero_shot(work), scores(work)] if work.tested else []
+    scored = (
+        [evaluation(work), prints(work), leaks(work), zero_shot(work), scores(work)] if work.tested else []
+    )
     return [*judged, *scored, classifier(work)]
 
 
@@ -52,22 +54,19 @@ def evaluation(work: Workload) -> Cost:
     return Cost("evaluation", 0, images, images, images, image_bytes(work), images)
 
 
-def leaks(work: Workload) -> Cost:
-    """Evaluation images through f_index, and each beside every candidate."""
-    compared, passed = product(work.candidates, work.tested, work.dim)
-    batch = min(work.tested, work.batch)
+def prints(work: Workload) -> Cost:
+    """Evaluation images through f_index."""
+    batch, features = min(work.tested, work.batch), HALF * work.tested * work.dim
     flop, moved = forward(work.encoder.image, work.tested, batch)
-    return Cost(
-        "leaks",
-        flop=flop + compared,
-        moved=moved + passed,
-        read=work.tested * image_bytes(work) + HALF * work.candidates * work.dim,
-        written=0,
-        memory=FLOAT * work.encoder.parameters
-        + batch * work.encoder.image.block_bytes
-        + FLOAT * work.tested * work.dim,
-        stored=0,
-    )
+    memory = FLOAT * work.encoder.parameters + batch * work.encoder.image.block_bytes + features
+    return Cost("prints", flop, moved, work.tested * image_bytes(work), features, memory, features)
+
+
+def leaks(work: Workload) -> Cost:
+    """Each evaluation image beside every candidate."""
+    flop, moved = product(work.candidates, work.tested, work.dim)
+    read = HALF * (work.tested + work.candidates) * work.dim
+    return Cost("leaks", flop, moved, read, 0, 2 * HALF * work.tested * work.dim, 0)
 
 
 def zero_shot(work: Workload) -> Cost:

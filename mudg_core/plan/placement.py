@@ -1,7 +1,7 @@
 """Which lines of the plan run on a GPU. A test holds it against the stages that ask for one (`gpu=True`).
 
 Without GPU code are: k-means, the assignment to cells, the router, spilling, searches (faiss on CPUs),
-labels, selection, and the copy of evaluation images.
+labels, selection, the search for leaks, and the copy of evaluation images.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GPU_STAGES = frozenset(
         "finetune",
         "held-out",
         "gate",
-        "leaks",
+        "prints",
         "zero-shot",
         "scores",
         "classifier",

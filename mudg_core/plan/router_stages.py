@@ -14,8 +14,8 @@ from mudg_core.plan.workload import Workload
 FITS = {"routed": 1, "spilled": 2, "auto": 3}  # `spilled` fits again after spilling
 ROUTERS = {"routed": 1, "spilled": 1, "auto": 2}
 SPILLED = ("spilled", "auto")
-WEIGHT_PASSES = 9  # of a step: two products, and Adam's reads and writes
-SCORE_PASSES = 6  # of a step: softmax, forward and back
+WEIGHT_PASSES = 16  # of a step: two products, and Adam's reads and writes, in float64
+SCORE_PASSES = 12  # of a step: softmax, forward and back, in float64
 SORT_PASSES = 10
 PLACE = 16  # a row and its cell
 VOTE = 24  # row, cell, weight
@@ -45,7 +45,7 @@ def router(work: Workload) -> Cost:
         moved=fits * steps * step,
         read=routers * (HALF * work.pairs * work.dim + PLACE * work.rows),
         written=kept,
-        memory=FLOAT * (2 * work.pairs * work.dim + 6 * values + 2 * BLOCK * work.cells) + PLACE * work.rows,
+        memory=FLOAT * (2 * work.pairs * work.dim + 12 * values + 6 * BLOCK * work.cells) + PLACE * work.rows,
         stored=kept,
     )
 

@@ -58,7 +58,7 @@ def test_the_papers_scale_as_a_table() -> None:
 
 def test_columns_are_aligned() -> None:
     table = runner.invoke(app, ["plan", "--paper"]).stdout.split("\n\n")[1].splitlines()
-    assert len(table) == 19
+    assert len(table) == 20
     starts = [match.start() for match in re.finditer(r"(?<=  )\S", table[0])]
     assert all(len(line) < start or line[start - 2 : start] == "  " for line in table for start in starts)
 
@@ -87,6 +87,7 @@ CALLED = {
     "picks": "select",
     "dataset": "fetch",
     "model": "finetune",
+    "evaluation-prints": "prints",
 }
 CALLED_BACK = {line: name for name, line in CALLED.items()}
 SMALL = {"warnings", "map", "recall", "report"}

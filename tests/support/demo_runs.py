@@ -29,7 +29,9 @@ SMALL = {
     "compute.shards_per_task": 2,
     "compute.workers": 1,  # most of a small run is workers importing torch
 }
-ASKED_TWICE = 1  # recall: by the index build, and by the report, whose settings may differ
+ASKED_TWICE = (
+    2  # recall, by the index build and by the report; fingerprints of evaluation images, by both arms
+)
 FLAGS = [part for name, value in SMALL.items() for part in ("--set", f"{name}={value}")]
 
 

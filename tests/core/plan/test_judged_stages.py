@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from mudg_core.plan.judged_stages import classifier, evaluation, gate, held_out, leaks, scores, zero_shot
+from mudg_core.plan.judged_stages import (
+    classifier,
+    evaluation,
+    gate,
+    held_out,
+    leaks,
+    prints,
+    scores,
+    zero_shot,
+)
 from mudg_core.plan.target_stages import fetch
 from tests.core.plan.making import paper, small
 
@@ -41,7 +50,8 @@ def test_evaluation_images_are_copied_compared_and_scored() -> None:
     work = small()
     image, text = work.student.image.flop, work.student.text.flop
     assert work.tested == 200 and evaluation(work).stored == pytest.approx(fetch(work).stored * 200 / 160)
-    assert leaks(work).flop == 200 * work.encoder.image.flop + 2 * 1000 * 200 * 128
+    assert prints(work).flop == 200 * work.encoder.image.flop
+    assert leaks(work).flop == 2 * 1000 * 200 * 128
     assert zero_shot(work).flop == 200 * image + 170 * text
     assert scores(work).flop == (2 + 5) * 200 * image + 5 * 170 * text  # two arms, and a curve of five points
     plain = small(evaluate={"alpha_points": 0})
