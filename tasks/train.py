@@ -37,7 +37,7 @@ TRAIN = tuple(
 )
 
 
-@stage("model", algorithm=3, settings=TRAIN, weights=("train.model",), gpu=True)
+@stage("model", algorithm=4, settings=TRAIN, weights=("train.model",), gpu=True)
 def train(
     work: Work,
     *,
