@@ -30,7 +30,8 @@ from flows.demo import as_target
 from flows.results import counts
 from flows.session import call, session
 from mudg_core.corpus.demo.targets import TARGETS
-from mudg_core.evaluate.comparison import COMPARISON, Comparison, Estimate
+from mudg_core.evaluate.comparison import COMPARISON, Comparison
+from mudg_core.evaluate.uncertainty import Estimate
 from mudg_core.storage import ArtifactStore
 
 HOME = Path(".mudg/bench-compare/.mudg")

@@ -77,7 +77,7 @@ ROWS: tuple[Row, ...] = (
     _prompts("random-descriptors", "descriptors of the pool, drawn by lot", "random", by_lot=True),
     _prompts("per-class-descriptors", "each class with its own phrases", "per-class"),
     _prompts("cupl", "each class with its own whole prompts", "cupl"),
-    _prompts("adaptive", "descriptors that keep classes apart (Eq. 4)", "adaptive"),
+    _prompts("adaptive", "descriptors that keep classes apart (Eq. 4)", "adaptive", by_lot=True),
     Row(METHOD, "retrieval", "the whole method, with the settings of this run"),
     Row(
         "nearest-neighbours",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -13,11 +12,11 @@ from mudg_core.dataset.training_set import read_training_set
 from mudg_core.evaluate.accuracy import score_of
 from mudg_core.evaluate.answers import ANSWERS, ByDomain, column_name, read_hits, write_answers
 from mudg_core.evaluate.cache_model import GAMMAS, Cache, choose, usual
-from mudg_core.evaluate.comparison import COMPARISON, REPLICATES, Comparison, overall, row_score
+from mudg_core.evaluate.comparison import COMPARISON, Comparison, overall, row_score
 from mudg_core.evaluate.few_shot import few_shot, write_shots
 from mudg_core.evaluate.images import EvaluationSet, Source
 from mudg_core.evaluate.paper import BACKBONES, backbone_of, paper_figures
-from mudg_core.evaluate.resampling import Hits, replicates
+from mudg_core.evaluate.uncertainty import Float64
 from mudg_core.report.comparison import render_comparison
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
@@ -91,7 +90,7 @@ def draw_shots(
     return Facts({"images": len(labels), "per_label": per_label})
 
 
-@stage("comparison", algorithm=2)
+@stage("comparison", algorithm=3)
 def tabulate(
     work: Work,
     *,
@@ -114,26 +113,23 @@ def tabulate(
         meta = {name: row[name] for name in ("name", "group", "about")}
         lines.append(row_score(meta, bodies, row["way"], figures))
         hits.append(_hits(work, refs, column_name(row["arm"], row["way"])))
-    drawn = replicates(hits, seed=crc32(spec.name.encode()))
-    table = Comparison(spec.name, spec.seeds, tuple(lines), left_out).with_intervals(drawn)
+    table = Comparison(spec.name, spec.seeds, tuple(lines), left_out).with_estimates(hits)
     (work.scratch / COMPARISON).write_text(json.dumps(table.to_json(), indent=1))
-    np.save(work.scratch / REPLICATES, drawn)
     return Facts({row.name: round(row.mean, 2) for row in table.rows})
 
 
-def _hits(work: Work, scores: Refs, column: str) -> Hits:
-    """Domain -> (seeds, images)."""
+def _hits(work: Work, scores: Refs, column: str) -> dict[str, Float64]:
+    """Domain -> (seeds, images), in percent."""
     by_seed = [read_hits(work.store.file(ref, ANSWERS), column) for ref in scores]
-    return {domain: np.stack([hits[domain] for hits in by_seed]) for domain in by_seed[0]}
+    return {domain: np.stack([100.0 * hits[domain] for hits in by_seed]) for domain in by_seed[0]}
 
 
-@stage("comparison-page", algorithm=2)
+@stage("comparison-page", algorithm=3)
 def draw_comparison(work: Work, *, title: str, comparisons: Refs) -> Facts:
     """One page, and one JSON file, over all targets."""
     bodies = [json.loads(work.store.file(ref, COMPARISON).read_text()) for ref in comparisons]
     made = [Comparison.from_json(body) for body in bodies]
-    drawn = [np.load(work.store.file(ref, REPLICATES), allow_pickle=False) for ref in comparisons]
-    shown = [overall(made, drawn), *made] if len(made) > 1 else made
+    shown = [overall(made), *made] if len(made) > 1 else made
     (work.scratch / PAGE).write_text(render_comparison(title, shown), encoding="utf-8")
     (work.scratch / COMPARISON).write_text(json.dumps([one.to_json() for one in shown], indent=1))
     return Facts({"targets": [one.target for one in made]})

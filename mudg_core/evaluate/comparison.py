@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mudg_core.evaluate.resampling import interval
+from mudg_core.evaluate.uncertainty import ByDomain, Estimate, difference, estimate, mean_of
 from mudg_core.settings import Json
 
-Float64 = NDArray[np.float64]
-
-COMPARISON, REPLICATES = "comparison.json", "replicates.npy"
+COMPARISON = "comparison.json"
 REFERENCE, METHOD = "zero-shot", "mudg"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % interval over evaluation images and seeds (`resampling.py`)."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def certain(self) -> bool:
-        """Zero is outside of the interval."""
-        return self.low > 0 or self.high < 0
 
 
 def interval_text(estimate: Estimate | None, *, signed: bool = False) -> str:
@@ -82,25 +66,17 @@ class Comparison:
     def backbones(self) -> list[str]:
         return list(dict.fromkeys(name for row in self.rows for name in row.paper))
 
-    def with_intervals(self, replicates: Float64) -> Comparison:
-        """The same with what `resampling.replicates` says of its rows, in their order."""
-        method = next((place for place, row in enumerate(self.rows) if row.name == METHOD), None)
-        rows = [
-            replace(row, accuracy=Estimate(row.mean, *interval(own)))
-            for row, own in zip(self.rows, replicates, strict=True)
-        ]
-        if method is not None:
-            gains = (rows[method].mean - np.array([row.mean for row in rows])).tolist()
-            spread = [interval(replicates[method] - own) for own in replicates]
-            rows = [
-                row if place == method else replace(row, method_gain=Estimate(gains[place], *spread[place]))
-                for place, row in enumerate(rows)
-            ]
+    def with_estimates(self, hits: Sequence[ByDomain]) -> Comparison:
+        """The same with how sure its rows are; `hits` has those of each row, in percent, in their order."""
+        ours = next((own for row, own in zip(self.rows, hits, strict=True) if row.name == METHOD), None)
+        rows = []
+        for row, own in zip(self.rows, hits, strict=True):
+            against = None if ours is None or row.name == METHOD else estimate(difference(ours, own))
+            rows.append(replace(row, accuracy=estimate(own), method_gain=against))
         return replace(self, rows=tuple(rows))
 
     def to_json(self) -> Json:
-        summed = [asdict(row) | {"mean": round(row.mean, 2), "std": round(row.std, 2)} for row in self.rows]
-        return asdict(self) | {"rows": summed}
+        return asdict(self) | {"rows": [_row_body(row) for row in self.rows]}
 
     @classmethod
     def from_json(cls, body: Json) -> Comparison:
@@ -108,10 +84,27 @@ class Comparison:
         return cls(body["target"], tuple(body["seeds"]), rows, body["left_out"])
 
 
+def _row_body(row: RowScore) -> Json:
+    """With the figures that a reader of the file wants beside those that they follow from."""
+    body = asdict(row) | {"mean": round(row.mean, 2), "std": round(row.std, 2)}
+    for name, found in (("accuracy", row.accuracy), ("method_gain", row.method_gain)):
+        if found is not None:
+            freedom = found.freedom if math.isfinite(found.freedom) else None
+            body[name] |= {"low": round(found.low, 3), "high": round(found.high, 3), "freedom": freedom}
+    return body
+
+
 def _row_of(body: Json) -> RowScore:
     plain = {name: body[name] for name in ("name", "group", "about", "domains", "averaged", "paper")}
-    accuracy, gain = (Estimate(**body[name]) if body[name] else None for name in ("accuracy", "method_gain"))
+    accuracy, gain = (_estimate_of(body[name]) for name in ("accuracy", "method_gain"))
     return RowScore(by_seed=tuple(body["by_seed"]), accuracy=accuracy, method_gain=gain, **plain)
+
+
+def _estimate_of(body: Json | None) -> Estimate | None:
+    if body is None:
+        return None
+    freedom = math.inf if body["freedom"] is None else body["freedom"]
+    return Estimate(body["mean"], body["image_variance"], body["seed_variance"], freedom)
 
 
 def row_score(
@@ -126,28 +119,33 @@ def row_score(
     return RowScore(**meta, by_seed=by_seed, domains=domains, averaged=averaged, paper=dict(paper))
 
 
-def overall(comparisons: Sequence[Comparison], replicates: Sequence[Float64]) -> Comparison:
-    """The mean over targets of rows that all of them have; the deviation is that of this mean over seeds.
-    Targets are trained and evaluated apart, so their replicates are drawn apart, and averaged too."""
-    first, seeds = comparisons[0], min(len(one.seeds) for one in comparisons)
+def overall(comparisons: Sequence[Comparison]) -> Comparison:
+    """The mean over targets of rows that all of them have; the deviation is that of this mean over seeds."""
+    first = comparisons[0]
     common = [row.name for row in first.rows if all(one.row(row.name) for one in comparisons)]
-    rows = [_mean_row([row for one in comparisons if (row := one.row(name))], seeds) for name in common]
-    means = np.mean(
-        [_lines(one, drawn, common) for one, drawn in zip(comparisons, replicates, strict=True)], axis=0
-    )
-    return Comparison("all targets", first.seeds[:seeds], tuple(rows)).with_intervals(means)
+    rows = [_mean_row([row for one in comparisons if (row := one.row(name))]) for name in common]
+    return Comparison("all targets", min((one.seeds for one in comparisons), key=len), tuple(rows))
 
 
-def _lines(made: Comparison, replicates: Float64, names: Sequence[str]) -> Float64:
-    places = {row.name: place for place, row in enumerate(made.rows)}
-    return replicates[[places[name] for name in names]]
-
-
-def _mean_row(rows: Sequence[RowScore], seeds: int) -> RowScore:
-    """A row with one figure for all seeds counts with it in each."""
-    length = max(min(len(row.by_seed), seeds) for row in rows)
-    values = [row.by_seed[:length] if len(row.by_seed) > 1 else row.by_seed * length for row in rows]
-    by_seed = tuple(float(value) for value in np.mean(values, axis=0))
+def _mean_row(rows: Sequence[RowScore]) -> RowScore:
+    """A row with one figure for all seeds counts with it in each. Where targets have other numbers of seeds
+    than one another, only the mean over all is there."""
+    numbers = {len(row.by_seed) for row in rows} - {1}
+    length = numbers.pop() if len(numbers) == 1 else 1
+    values = [row.by_seed if len(row.by_seed) == length else (row.mean,) * length for row in rows]
     averaged = [row.averaged for row in rows if row.averaged is not None]
-    mean = float(np.mean(averaged)) if len(averaged) == len(rows) else None
-    return RowScore(rows[0].name, rows[0].group, rows[0].about, by_seed, {}, mean)
+    return RowScore(
+        rows[0].name,
+        rows[0].group,
+        rows[0].about,
+        by_seed=tuple(float(value) for value in np.mean(values, axis=0)),
+        domains={},
+        averaged=float(np.mean(averaged)) if len(averaged) == len(rows) else None,
+        accuracy=_mean_estimate([row.accuracy for row in rows]),
+        method_gain=_mean_estimate([row.method_gain for row in rows]),
+    )
+
+
+def _mean_estimate(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    known = [one for one in estimates if one is not None]
+    return mean_of(known) if len(known) == len(estimates) else None

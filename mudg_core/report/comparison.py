@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from mudg_core import __version__
-from mudg_core.evaluate.comparison import METHOD, REFERENCE, Comparison, Estimate, RowScore
+from mudg_core.evaluate.comparison import METHOD, REFERENCE, Comparison, RowScore
+from mudg_core.evaluate.uncertainty import Estimate
 from mudg_core.report import charts
 from mudg_core.report.charts.svg import clean
 from mudg_core.report.html import environment, policy, resource
