@@ -112,8 +112,8 @@ class Coarse:
             chosen = cells[lines, columns]
             return exact_cosines_by_row(unit[lines], self.weights[chosen]) + self.bias[chosen]
 
-        margin, all_ = 2.001 * self._longest * float32_error(self.dim + 1), cells.shape[1] == self.cells
-        found = settle(values.astype(np.float64), cells, probes, margin, exact, all_=all_)
+        margin, complete = 2.001 * self._longest * float32_error(self.dim + 1), cells.shape[1] == self.cells
+        found = settle(values.astype(np.float64), cells, probes, margin, exact, complete=complete)
         nearest = np.take_along_axis(cells, found.columns, axis=1)[:, :probes]
         if (lines := np.flatnonzero(found.unsure)).size:
             scores = exact_cosines(unit[lines], self.weights) + self.bias

@@ -40,7 +40,7 @@ def _reranked(queries: Float32, rows: Int64, fetch: Fetch, exact: bool) -> Hits:
 
     longest = np.sqrt(np.einsum("ij,ij->i", queries, queries).max(initial=1.0))
     margin = 4.004 * float(longest) * (float32_error(queries.shape[1]) + 2.0**-22)
-    found = settle(cosines, rows, rows.shape[1], np.inf if exact else margin, score, all_=True)
+    found = settle(cosines, rows, rows.shape[1], np.inf if exact else margin, score, complete=True)
     return Hits(np.take_along_axis(rows, found.columns, axis=1), np.asarray(found.scores, np.float32))
 
 

@@ -102,7 +102,7 @@ def read_parts(
         return scores
 
     margin = np.inf if exact else 2.001 * error
-    found = settle(joined.scores, joined.rows, wanted, margin, score, all_=True)
+    found = settle(joined.scores, joined.rows, wanted, margin, score, complete=True)
     rows = joined.rows[np.arange(len(queries))[:, None], found.columns[:, :wanted]]
     return Hits(*_widened(wanted, rows, found.scores[:, :wanted]))
 
