@@ -126,12 +126,15 @@ class Coarse:
         return max(1.0, float(np.linalg.norm(self.weights, axis=1).max() + np.abs(self.bias).max()))
 
     def _unit(self, queries: Float32) -> Float32:
+        self.check(queries)
+        return self.centring.texts(queries)
+
+    def check(self, queries: Float32) -> None:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise DataError(
                 what=f"queries of shape {queries.shape} against an index of dimension {self.dim}",
                 fix="embed the queries with the model that built the index",
             )
-        return self.centring.texts(queries)
 
     def save(self, path: Path) -> None:
         arrays = {"centroids": self.centroids, "weights": self.weights, "bias": self.bias}
