@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from mudg_core.index import blocks, ivf, rerank, search
 from mudg_core.index.coarse import Centring, Coarse, Probing
@@ -239,3 +240,21 @@ def test_no_query_finds_nothing() -> None:
     for again in (0, 20):
         found = searcher.search(images[:0], 7, Probing(2), again, exact=True)
         assert found.hits.rows.shape == found.hits.cosines.shape == (0, 7) and found.read.shape == (0,)
+
+
+def test_reranking_is_no_less_precise_after_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, queries, used = sphere(4, DIM), sphere(2, DIM, seed=1), []
+    real = torch.bmm
+
+    def bmm(*tensors: torch.Tensor) -> torch.Tensor:
+        used.append(torch.get_float32_matmul_precision())
+        return real(*tensors)
+
+    monkeypatch.setattr(torch, "bmm", bmm)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        reranked(queries, hits([(1, 0.0), (0, 0.0)], [(2, 0.0), (3, 0.0)]), images.__getitem__)
+        assert used == ["highest"] and torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
