@@ -20,6 +20,7 @@ def search_parts(work: Work, version: IndexVersion, queries: Float32, neighbors:
     """Routed once, read in every part wherever there is a free worker, merged and re-ranked here."""
     settings = work.settings.index
     searcher = open_searcher(work.store, version)
+    queries = searcher.unit(queries)
     cells = searcher.choose(queries, probing(settings))
     wanted = max(neighbors, settings.rerank)
     read = partial(_read, work.store, queries, cells, wanted, searcher.spilled)

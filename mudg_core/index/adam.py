@@ -16,21 +16,21 @@ class Adam:
     def __init__(self, values: Float64) -> None:
         self.values, self.steps = values, 0
         self._mean, self._square = np.zeros_like(values), np.zeros_like(values)
-        self._left = [1.0, 1.0]  # of the zeros that both began with
+        self._beta_powers = [1.0, 1.0]  # what is left of the zeros that both began with
         self._buffer = np.empty_like(values)
 
     def step(self, gradient: Float64, rate: float) -> None:
         self.steps += 1
-        self._left = [self._left[0] * FIRST, self._left[1] * SECOND]
+        self._beta_powers = [self._beta_powers[0] * FIRST, self._beta_powers[1] * SECOND]
         self._mean *= FIRST
         self._mean += np.multiply(gradient, 1 - FIRST, out=self._buffer)
         np.square(gradient, out=self._buffer)
         self._buffer *= 1 - SECOND
         self._square *= SECOND
         self._square += self._buffer
-        np.multiply(self._square, 1 / (1 - self._left[1]), out=self._buffer)
+        np.multiply(self._square, 1 / (1 - self._beta_powers[1]), out=self._buffer)
         np.sqrt(self._buffer, out=self._buffer)
         self._buffer += TINY
         np.divide(self._mean, self._buffer, out=self._buffer)
-        self._buffer *= rate / (1 - self._left[0])
+        self._buffer *= rate / (1 - self._beta_powers[0])
         self.values -= self._buffer

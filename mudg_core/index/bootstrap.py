@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mudg_core.encode.shard import EmbeddingShard
+from mudg_core.index.blocks import blocks
 from mudg_core.index.coarse import Coarse, Probing
 from mudg_core.index.ivf import blank, populate
 from mudg_core.index.neighbors import Neighbors
@@ -17,7 +18,7 @@ from mudg_core.index.part import NOWHERE, assign_shard
 from mudg_core.index.search import Searcher
 from mudg_core.index.vectors import Float32, normalised
 
-BLOCK = 8192
+BLOCK = 8192  # images added at once
 
 
 def nearest_through(
@@ -27,12 +28,11 @@ def nearest_through(
     cells = assign_shard(guide, shard).cells
     good = np.flatnonzero(cells != NOWHERE)
     index = blank("flat", guide.cells, np.zeros((0, guide.dim), np.float32))
-    blocks = (good[first : first + BLOCK] for first in range(0, len(good), BLOCK))
-    populate(index, ((shard.rows[at], cells[at], normalised(shard.images[at])) for at in blocks))
+    added = (good[first : first + BLOCK] for first in range(0, len(good), BLOCK))
+    populate(index, ((shard.rows[at], cells[at], normalised(shard.images[at])) for at in added))
     probing = Probing(max(1, round(guide.cells * share)))
     searcher = Searcher(guide, [index])
-    parts = [texts[first : first + BLOCK] for first in range(0, len(texts), BLOCK)]
-    found = [searcher.search(part, keep, probing, exact=True).hits for part in parts]
-    empty = np.zeros((0, keep))
-    rows = np.concatenate([empty.astype(np.int64), *(hits.rows for hits in found)])
-    return Neighbors(rows, np.concatenate([empty.astype(np.float32), *(hits.cosines for hits in found)]))
+    cut = blocks(len(texts), 16 * (probing.probes + guide.dim))
+    found = [searcher.search(texts[part], keep, probing, exact=True).hits for part in cut]
+    rows = np.concatenate([hits.rows for hits in found])
+    return Neighbors(rows, np.concatenate([hits.cosines for hits in found]))

@@ -48,8 +48,10 @@ def decoder(index: Any) -> Decoder:
 
 
 def _scalar_decoder(index: Any) -> Decoder:
-    """A decoded unit vector is half a step in every dimension longer at most; a quarter more for one that was
-    outside of the ranges of training, and moved into them."""
+    """A unit vector is moved into the ranges of training first: a coordinate becomes no larger than it was or
+    than that end of its range which is nearer to zero. So with the vector of these ends it is at right angles
+    at worst. (Unit vectors have been in those ranges, so that makes the root of two at most.) Decoding moves
+    each coordinate by up to half a step."""
     bits, trained = BITS[index.sq.qtype], faiss.vector_to_array(index.sq.trained).astype(np.float64)
     low, width = trained[: len(trained) // 2], trained[len(trained) // 2 :]
     most = (1 << bits) - 1
@@ -58,8 +60,9 @@ def _scalar_decoder(index: Any) -> Decoder:
         steps = (_levels(codes, bits, index.d) + 0.5) / most
         return np.asarray(low + steps * width, dtype=np.float64)
 
-    ranges, half = (np.broadcast_to(each, index.d) for each in (np.abs(low) + width, width / (2 * most)))
-    return Decoder(decode, 1.25 + float(np.linalg.norm(half)), float(np.linalg.norm(ranges)))
+    each = np.abs(low) + width, width / (2 * most), np.maximum(0, np.maximum(low, -(low + width)))
+    ranges, half, ends = (float(np.linalg.norm(np.broadcast_to(one, index.d))) for one in each)
+    return Decoder(decode, float(np.hypot(Decoder.longest, ends)) + half, ranges)
 
 
 def _levels(codes: Codes, bits: int, dim: int) -> NDArray[np.floating]:

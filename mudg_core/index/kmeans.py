@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from mudg_core.errors import DataError
-from mudg_core.index.exact_products import exact_cosines_by_row
-from mudg_core.index.exact_products import on_grid as exact_grid
+from mudg_core.index.exact_products import exact_cosines_by_row, on_grid
 from mudg_core.index.nearest_cell import assign
 from mudg_core.index.vectors import Float32, Int64, normalised
 
@@ -164,8 +163,8 @@ def cluster(images: Float32, targets: Float32, cells: int, iterations: int, seed
     return train(pool, Clustering(images[initial(images, cells, seed)], ()), iterations)
 
 
-def on_grid(vectors: Float32) -> Float32:
-    """Rounded to multiples of 2^-26: a thousandth of what half precision rounds away."""
+def single_on_grid(vectors: Float32) -> Float32:
+    """Rounded to multiples of 2^-26, as float32: a thousandth of what half precision rounds away."""
     return np.asarray(np.rint(vectors * GRID) / GRID, dtype=np.float32)
 
 
@@ -216,7 +215,7 @@ def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
         filled, column = np.unique(assigned[part], return_inverse=True)
         shape = len(column), len(filled)
         membership = csr_matrix((np.ones(len(column)), column, np.arange(len(column) + 1)), shape)
-        sums[filled] += np.asarray(membership.T @ exact_grid(targets[part]))
+        sums[filled] += np.asarray(membership.T @ on_grid(targets[part]))
 
 
 def objectives(found: Partial) -> Objectives:

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 from mudg_core.encode.shard import EmbeddingShard, gather_images
 from mudg_core.errors import DataError
 from mudg_core.index.coarse import Centring
-from mudg_core.index.kmeans import Float64, on_grid
+from mudg_core.index.kmeans import Float64, single_on_grid
 from mudg_core.index.samples import sample_lines
 from mudg_core.index.vectors import Float16, Float32, Int64, normalised, normalised_usable, usable
 
@@ -62,7 +62,7 @@ def image_sum(shard: EmbeddingShard) -> tuple[Float64, int]:
     total, rows = np.zeros(shard.images.shape[1]), 0
     for first in range(0, len(shard.images), BLOCK):
         images, _ = normalised_usable(shard.images[first : first + BLOCK])
-        total += on_grid(images).sum(axis=0, dtype=np.float64)
+        total += single_on_grid(images).sum(axis=0, dtype=np.float64)
         rows += len(images)
     return total, rows
 
@@ -84,7 +84,7 @@ def make_pairs(
     lines = sample_lines([len(shard.rows) for shard in shards], len(texts), seed)
     gallery = np.concatenate([np.asarray(s.images[at]) for s, at in zip(shards, lines, strict=True)])
     gallery = gallery[np.random.default_rng(seed).permutation(np.flatnonzero(usable(gallery)))]
-    text_mean = on_grid(texts).mean(axis=0, dtype=np.float64).astype(np.float32)
+    text_mean = single_on_grid(texts).mean(axis=0, dtype=np.float64).astype(np.float32)
     return Pairs(images, neighbors, cosines, gallery.astype(np.float16), Centring(image_mean, text_mean))
 
 

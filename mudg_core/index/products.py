@@ -37,12 +37,12 @@ def product(texts: torch.Tensor, images: torch.Tensor, out: torch.Tensor | None 
 def side_by_side(device: str) -> Iterator[Each]:
     """A `map` that runs on as many threads as torch may use; a card needs but one to keep it busy."""
     threads = torch.get_num_threads() if device == "cpu" else 1
-    with SERIAL, _full_precision(), ThreadPoolExecutor(threads) as pool:
+    with SERIAL, full_precision(), ThreadPoolExecutor(threads) as pool:
         yield pool.map if threads > 1 else map
 
 
 @contextmanager
-def _full_precision() -> Iterator[None]:
+def full_precision() -> Iterator[None]:
     """Training may have allowed TF32 products in this process; these are float32 throughout."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")

@@ -18,8 +18,8 @@ RERANK_BYTES = 1 << 26
 
 
 def reranked(queries: Float32, hits: Hits, fetch: Fetch, exact: bool = True) -> Hits:
-    """The same rows, ordered by the cosine with what `fetch` has of them. Float32 tells most of them apart,
-    exact products the others; with `exact` all cosines are exact."""
+    """The same rows, ordered by the cosine of a query, a unit vector, with what `fetch` has of them. Float32
+    tells most of them apart, exact products the others; with `exact` all cosines are exact."""
     lines = max(1, RERANK_BYTES // max(1, 4 * hits.rows.shape[1] * queries.shape[1]))
     blocks = [slice(first, first + lines) for first in range(0, len(queries), lines)]
     each = [_reranked(queries[block], hits.rows[block], fetch, exact) for block in blocks]
@@ -40,16 +40,19 @@ def _reranked(queries: Float32, rows: Int64, fetch: Fetch, exact: bool) -> Hits:
 
     longest = np.sqrt(np.einsum("ij,ij->i", queries, queries).max(initial=1.0))
     margin = 4.004 * float(longest) * (float32_error(queries.shape[1]) + 2.0**-22)
-    found = settle(cosines, rows, rows.shape[1], np.inf if exact else margin, score, all_=True)
+    found = settle(cosines, rows, rows.shape[1], np.inf if exact else margin, score, complete=True)
     return Hits(np.take_along_axis(rows, found.columns, axis=1), np.asarray(found.scores, np.float32))
 
 
 def _cosines(queries: Float32, features: Float32) -> Float32:
     """Quick ones; the order of their sums is torch's own affair."""
-    import torch  # here: see `coarse.choose`
+    import torch  # here: see `coarse._before`
+
+    from mudg_core.index.products import full_precision
 
     images = torch.from_numpy(features)
-    products = torch.bmm(images, torch.from_numpy(queries).unsqueeze(2)).squeeze(2)
+    with full_precision():
+        products = torch.bmm(images, torch.from_numpy(queries).unsqueeze(2)).squeeze(2)
     lengths = torch.linalg.vector_norm(images, dim=2).clamp(min=1e-12)
     found: Float32 = (products / lengths).numpy()
     return found

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mudg_core.index.adam import Adam
-from mudg_core.index.coarse import Coarse, probabilities
+from mudg_core.index.blocks import blocks
+from mudg_core.index.coarse import POWER_BYTES, Coarse, probabilities
 from mudg_core.index.exact_powers import same_cos, same_log, sums_in_order
 from mudg_core.index.pairs import held_out
 from mudg_core.index.routing import limit, rounded_queries, rounded_weights, routing_scores
@@ -146,8 +147,8 @@ def _mean_loss(inputs: Float32, homes: Int64, layer: Layer) -> float:
 def first_cells(coarse: Coarse, texts: Float32) -> tuple[Int64, Float32]:
     """The router's first cell for each text and how sure it is of it: what spilling goes by."""
     cells, sure = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
-    for first in range(0, len(texts), BLOCK):
-        scores = coarse.scores(texts[first : first + BLOCK])
+    for part in blocks(len(texts), POWER_BYTES * coarse.cells):
+        scores = coarse.scores(texts[part])
         cells.append(scores.argmax(axis=1))
         sure.append(probabilities(scores).max(axis=1).astype(np.float32))
     return np.concatenate(cells), np.concatenate(sure)

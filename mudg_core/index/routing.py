@@ -40,7 +40,21 @@ def routing_scores(queries: Float32, weights: Float32, bias: Float32) -> Float32
 def limit(weights: Float64, bias: Float64) -> None:
     """Shortens what is too long for exact products, in place. Lengths are those of rounded weights, whose
     squares are summed without rounding; half a step more for what rounding adds."""
-    lengths = np.sqrt(np.square(rounded_weights(weights), dtype=np.float64).sum(axis=1))
+    lengths = _lengths(rounded_weights(weights))
     if (lengths > LONGEST).any():
         weights *= (LONGEST / np.maximum(lengths, LONGEST))[:, None]
     np.clip(bias, -LARGEST_BIAS, LARGEST_BIAS, out=bias)
+
+
+def as_routing(weights: Float32, bias: Float32) -> tuple[Float32, Float32]:
+    """Rounded copies within the limits, of weights that something else may have trained. What `limit` has let
+    pass stays as it is, though rounding has made it longer, before and after, by half a step a dimension."""
+    rounded = rounded_weights(weights)
+    lengths = _lengths(rounded)
+    long = np.flatnonzero(lengths > LONGEST + np.sqrt(weights.shape[1]) / WEIGHT_GRID)
+    rounded[long] = rounded_weights(weights[long] * (LONGEST / lengths[long])[:, None])
+    return rounded, rounded_weights(np.clip(bias, -LARGEST_BIAS, LARGEST_BIAS))
+
+
+def _lengths(rounded: Float32) -> Float64:
+    return np.asarray(np.sqrt(np.square(rounded, dtype=np.float64).sum(axis=1)), dtype=np.float64)

@@ -16,15 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mudg_core.index.blocks import blocks
 from mudg_core.index.coarse import Coarse, Probing, vectors_read
 from mudg_core.index.ivf import Hits, read_places, sizes
 from mudg_core.index.rerank import Fetch, best_hits, reranked
 from mudg_core.index.settle import settle
 from mudg_core.index.stored import Stored
-from mudg_core.index.vectors import Float32, Int64
+from mudg_core.index.vectors import Float32, Int64, as_unit
 
 SPARE = 1.4  # hits asked for at first, for each that is wanted, where rows may occur more than once
 MORE = 4  # hits asked for beside those that are wanted, in case they tie with the last one
+HIT_BYTES = 128  # that a hit takes while it is compared
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Searcher:
         """Vectors stored; what a query reads is a share of these."""
         return int(self.sizes.sum())
 
+    def unit(self, queries: Float32) -> Float32:
+        """As they are searched for: exact products are those of unit vectors."""
+        self.coarse.check(queries)
+        return as_unit(np.ascontiguousarray(queries, np.float32))
+
     def choose(self, queries: Float32, probing: Probing) -> Int64:
         return self.coarse.choose(queries, self.sizes, probing)
 
@@ -64,10 +71,11 @@ class Searcher:
     ) -> Found:
         """`rerank` best hits are compared again with exact features, before the best `neighbors` of them are
         kept. Rows and their order are exact in any case; with `exact` all cosines are too."""
-        queries = np.ascontiguousarray(queries, np.float32)
+        queries = self.unit(queries)
         cells = self.choose(queries, probing)
+        again = rerank > 0 and self.fetch is not None
         wanted = max(neighbors, rerank)
-        hits = read_parts(self._stored, queries, cells, wanted, self.spilled, exact=exact and not rerank)
+        hits = read_parts(self._stored, queries, cells, wanted, self.spilled, exact=exact and not again)
         return Found(self.finish(queries, hits, neighbors, rerank, exact), vectors_read(cells, self.sizes))
 
     def finish(self, queries: Float32, hits: Hits, neighbors: int, rerank: int, exact: bool = True) -> Hits:
@@ -77,8 +85,22 @@ class Searcher:
 
 
 @dataclass(frozen=True)
+class _Wanted:
+    """What is looked for in every part."""
+
+    count: int  # of different rows
+    spilled: bool  # rows may occur more than once
+    margin: float  # scores closer together than this may be in the wrong order
+
+    @property
+    def asked(self) -> int:
+        """Hits asked for at first."""
+        return MORE + (int(self.count * SPARE) + 1 if self.spilled else self.count)
+
+
+@dataclass(frozen=True)
 class _Nominated:
-    """Hits by float32 scores, best first: all that may be among the best `wanted` rows, and some more."""
+    """Hits by float32 scores, best first: all that may be among the best rows, and some more."""
 
     rows: Int64
     scores: Float32
@@ -88,10 +110,18 @@ class _Nominated:
 def read_parts(
     parts: Sequence[Stored], queries: Float32, cells: Int64, wanted: int, spilled: bool, *, exact: bool
 ) -> Hits:
-    """The best `wanted` different rows in a query's cells, of all parts together."""
-    error = max(part.error(queries) for part in parts)
-    each = [_nominate(part, queries, cells, wanted, spilled, 2.001 * error) for part in parts]
-    joined, part_of = _joined(each)
+    """The best `wanted` different rows in a query's cells, of all parts together. Queries are unit
+    vectors."""
+    look = _Wanted(wanted, spilled, 2.001 * max(part.error(queries) for part in parts))
+    cut = blocks(len(queries), HIT_BYTES * look.asked * len(parts) + 16 * cells.shape[1])
+    each = [_read_block(parts, queries[block], cells[block], look, exact) for block in cut]
+    return Hits(np.concatenate([h.rows for h in each]), np.concatenate([h.cosines for h in each]))
+
+
+def _read_block(
+    parts: Sequence[Stored], queries: Float32, cells: Int64, wanted: _Wanted, exact: bool
+) -> Hits:
+    joined, part_of = _joined([_nominate(part, queries, cells, wanted) for part in parts])
 
     def score(lines: Int64, columns: Int64) -> Float32:
         scores, owners = np.empty(len(lines), np.float32), part_of[lines, columns]
@@ -101,32 +131,68 @@ def read_parts(
             scores[own] = part.scores(queries, lines[own], places)
         return scores
 
-    margin = np.inf if exact else 2.001 * error
-    found = settle(joined.scores, joined.rows, wanted, margin, score, all_=True)
-    rows = joined.rows[np.arange(len(queries))[:, None], found.columns[:, :wanted]]
-    return Hits(*_widened(wanted, rows, found.scores[:, :wanted]))
+    margin = np.inf if exact else wanted.margin
+    found = settle(joined.scores, joined.rows, wanted.count, margin, score, complete=True)
+    columns = found.columns[:, : wanted.count]
+    return Hits(np.take_along_axis(joined.rows, columns, axis=1), found.scores[:, : wanted.count])
 
 
 def read_part(part: Any, queries: Float32, cells: Int64, wanted: int, spilled: bool) -> Hits:
     """Of one part, with exact cosines: those of several parts can then be merged."""
-    return read_parts([Stored(part)], queries, cells, wanted, spilled, exact=True)
+    return read_parts([Stored(part)], as_unit(queries), cells, wanted, spilled, exact=True)
 
 
-def _nominate(
-    part: Stored, queries: Float32, cells: Int64, wanted: int, spilled: bool, margin: float
-) -> _Nominated:
-    """A few more than are wanted, and again twice as many for the queries where these may not be all: others
-    tie with the last one, or copies of spilled rows crowd them out."""
-    asked = MORE + (int(wanted * SPARE) + 1 if spilled else wanted)
+def _nominate(part: Stored, queries: Float32, cells: Int64, wanted: _Wanted) -> _Nominated:
+    """A few more than are wanted. Where these may not be all (others tie with the last one, or copies of
+    spilled rows crowd them out), twice as many and twice as many again, of which the best are kept."""
+    asked = wanted.asked
     found = _read(part, queries, cells, asked)
-    short = np.flatnonzero(_incomplete(found, wanted, spilled, margin))
+    short = np.flatnonzero(_incomplete(found, wanted))
+    most = int(vectors_read(cells[short], part.sizes).max()) if len(short) else 0
     while len(short):
-        asked *= 2
-        more = _read(part, queries[short], cells[short], asked)
-        found = _Nominated(*_widened(asked, found.rows, found.scores, found.places))
-        found.rows[short], found.scores[short], found.places[short] = more.rows, more.scores, more.places
-        short = short[_incomplete(more, wanted, spilled, margin)]
+        asked = min(2 * asked, most + 1)  # one more than there are: a list that is not full is complete
+        cut = blocks(len(short), HIT_BYTES * asked)
+        short = np.concatenate([_longer(part, queries, cells, wanted, asked, found, short[at]) for at in cut])
     return found
+
+
+def _longer(
+    part: Stored,
+    queries: Float32,
+    cells: Int64,
+    wanted: _Wanted,
+    asked: int,
+    into: _Nominated,
+    lines: Int64,
+) -> Int64:
+    """Puts the best rows of long lists into those that were too short; gives the lines that need still longer
+    ones. Only lists as long as all others are kept: thousands of equal images would fill the memory."""
+    found = _read(part, queries[lines], cells[lines], asked)
+    short = _incomplete(found, wanted)
+    sure, done = np.flatnonzero(~short), lines[~short]
+    best = _settled(part, queries[done], _lines(found, sure), wanted)
+    into.rows[done], into.scores[done], into.places[done] = -1, -np.inf, -1
+    kept = best.rows.shape[1]
+    into.rows[done, :kept], into.scores[done, :kept] = best.rows, best.scores
+    into.places[done, :kept] = best.places
+    return lines[short]
+
+
+def _settled(part: Stored, queries: Float32, found: _Nominated, wanted: _Wanted) -> _Nominated:
+    """The best rows of complete lists, in their exact order."""
+    joined, _ = _joined([found])
+
+    def score(lines: Int64, columns: Int64) -> Float32:
+        return part.scores(queries, lines, joined.places[lines, columns])
+
+    order = settle(joined.scores, joined.rows, wanted.count, wanted.margin, score, complete=True)
+    best = np.arange(len(queries))[:, None], order.columns[:, : wanted.count]
+    scores = np.asarray(order.scores[:, : wanted.count], np.float32)
+    return _Nominated(joined.rows[best], scores, joined.places[best])
+
+
+def _lines(found: _Nominated, lines: Int64) -> _Nominated:
+    return _Nominated(found.rows[lines], found.scores[lines], found.places[lines])
 
 
 def _read(part: Stored, queries: Float32, cells: Int64, asked: int) -> _Nominated:
@@ -134,18 +200,18 @@ def _read(part: Stored, queries: Float32, cells: Int64, asked: int) -> _Nominate
     return _Nominated(part.rows(places), np.where(places >= 0, scores, -np.inf).astype(np.float32), places)
 
 
-def _incomplete(found: _Nominated, wanted: int, spilled: bool, margin: float) -> NDArray[np.bool_]:
+def _incomplete(found: _Nominated, wanted: _Wanted) -> NDArray[np.bool_]:
     """Where a hit that was not asked for may be as good as the last one wanted: the list is full, and holds
     too few rows, or its end is within the margin of that one."""
-    last, many = found.scores[:, wanted - 1], np.ones(len(found.rows), np.bool_)
-    if spilled:
+    last, many = found.scores[:, wanted.count - 1], np.ones(len(found.rows), np.bool_)
+    if wanted.spilled:
         different = np.cumsum(~_repeated(found.rows), axis=1)
-        many = different[:, -1] >= wanted
-        at = np.minimum((different < wanted).sum(axis=1), found.rows.shape[1] - 1)
+        many = different[:, -1] >= wanted.count
+        at = np.minimum((different < wanted.count).sum(axis=1), found.rows.shape[1] - 1)
         last = np.take_along_axis(found.scores, at[:, None], axis=1)[:, 0]
     full = found.rows[:, -1] >= 0
     sure = full & many
-    sure[full] &= last[full] - found.scores[full, -1] > margin
+    sure[full] &= last[full] - found.scores[full, -1] > wanted.margin
     return full & ~sure
 
 
@@ -161,15 +227,6 @@ def _joined(each: Sequence[_Nominated]) -> tuple[_Nominated, Int64]:
     order = np.arange(len(rows))[:, None], np.argsort(-scores, axis=1, kind="stable")
     part_of = np.concatenate(owners, axis=1)
     return _Nominated(rows[order], scores[order], places[order]), part_of[order]
-
-
-def _widened(columns: int, rows: Int64, scores: Float32, *places: Int64) -> Any:
-    """With so many columns, or more; what is added is nobody."""
-    if rows.shape[1] >= columns:
-        return rows, scores, *places
-    more = (0, 0), (0, columns - rows.shape[1])
-    wider = [np.pad(array, more, constant_values=-1) for array in (rows, *places)]
-    return wider[0], np.pad(scores, more, constant_values=-np.inf), *wider[1:]
 
 
 def merge(each: Sequence[Hits], wanted: int) -> Hits:

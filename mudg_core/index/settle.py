@@ -27,14 +27,16 @@ class Settled:
     unsure: Bool  # lines of which the first `wanted` may be others than are here
 
 
-def settle(scores: Scores, ids: Int64, wanted: int, margin: float, exact: Exact, *, all_: bool) -> Settled:
-    """`scores` descend; an id below zero is nobody and stays last. `all_`: there are no others than these.
-    With a margin of infinity all scores become exact."""
+def settle(
+    scores: Scores, ids: Int64, wanted: int, margin: float, exact: Exact, *, complete: bool
+) -> Settled:
+    """`scores` descend; an id below zero is nobody and stays last. `complete`: there are no others than
+    these. With a margin of infinity all scores become exact."""
     there = ids >= 0
     with np.errstate(invalid="ignore"):  # of two that are nobody
         close = (scores[:, :-1] - scores[:, 1:] <= margin) & there[:, 1:]
     unsure = np.zeros(len(scores), np.bool_)
-    if not all_ and scores.shape[1] >= wanted:
+    if not complete and scores.shape[1] >= wanted:
         unsure = (scores[:, wanted - 1] - scores[:, -1] <= margin) & there[:, -1]
     columns = np.arange(scores.shape[1])[None].repeat(len(scores), axis=0)
     if not close.any() and margin < np.inf:

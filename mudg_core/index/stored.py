@@ -6,6 +6,7 @@ A place is what faiss gives for a hit: the number of its cell, and its position 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import faiss
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from mudg_core.index.decode import decoder
 from mudg_core.index.exact_products import float32_error, on_grid
+from mudg_core.index.ivf import sizes
 from mudg_core.index.vectors import Float32, Int64
 
 POSITION = (1 << 32) - 1
@@ -24,7 +26,8 @@ DECODING = 2.0**-21  # of a range: what float32 rounds away in decoding
 
 
 class Stored:
-    """A part whose lists are looked at in place; they must not change meanwhile."""
+    """A part whose lists are looked at in place; they must not change meanwhile. Queries are unit vectors:
+    products with longer ones are not exact."""
 
     def __init__(self, index: Any) -> None:
         self.index, self._lists = index, dict[int, tuple[Int64, NDArray[np.uint8]]]()
@@ -34,6 +37,11 @@ class Stored:
         self._error = (
             float32_error(index.d + 2) * self._decoder.longest + DECODING * self._decoder.ranges + grid
         )
+
+    @cached_property
+    def sizes(self) -> Int64:
+        """How many vectors each cell holds."""
+        return sizes(self.index)
 
     def error(self, queries: Float32) -> float:
         """How far a score of faiss can be from the exact one, and that from what float32 makes of it."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mudg_core.index.blocks import blocks
 from mudg_core.index.coarse import Coarse, probabilities, size_penalty
 from mudg_core.index.spill import Placement
 from mudg_core.index.vectors import Float32, Int64
@@ -21,6 +22,7 @@ from mudg_core.index.vectors import Float32, Int64
 CENTROIDS = ("kmeans", "paired", "centred")  # each has centroids of its own
 VARIANTS = (*CENTROIDS, "routed", "spilled")  # simplest first; the last two build on `centred`
 RECALL = 0.9
+WALK_BYTES = 96  # that a cell takes for each query while they are put in order
 MASSES = np.round(1 - np.geomspace(0.7, 1e-4, 48), 6)  # rounded: powers differ in the last bit between CPUs
 
 
@@ -39,14 +41,12 @@ def trial(
     variant: str, coarse: Coarse, placement: Placement, queries: Float32, truth: Int64, gain: float
 ) -> Trial:
     """Which cells would be read is all that counts here: no vector is compared."""
-    scores, sizes = coarse.scores(queries), placement.sizes(coarse.cells)
-    worth = scores - size_penalty(sizes, gain) if coarse.routed else scores
-    order = np.argsort(-worth, axis=1, kind="stable")
-    rank = _first_home(order, placement.homes(truth))
-    read = np.cumsum(sizes[order], axis=1)
-    stops = _mass_stops(scores, order) if coarse.routed else _probe_stops(len(queries), coarse.cells)
+    sizes, homes = placement.sizes(coarse.cells), placement.homes(truth)
+    cut = blocks(len(queries), WALK_BYTES * coarse.cells)
+    each = [_walk(coarse, sizes, homes[block], queries[block], gain) for block in cut]
+    rank, (stops, read) = np.concatenate([w[0] for w in each]), np.concatenate([w[1] for w in each], axis=2)
     images = len(np.unique(placement.rows))
-    points = [_point(stop, rank, truth, read, images) for stop in stops]
+    points = [_point(*at, rank, truth, images) for at in zip(stops, read, strict=True)]
     return Trial(
         variant,
         read_for(points, 1),
@@ -74,6 +74,17 @@ def read_for(points: Sequence[tuple[float, float, float]], which: int) -> float 
     return float(read[after - 1] + step * (read[after] - read[after - 1]))
 
 
+def _walk(coarse: Coarse, sizes: Int64, homes: Int64, queries: Float32, gain: float) -> tuple[Int64, Int64]:
+    """At which probe true neighbours are found; and for each stop the cells and the vectors that are read."""
+    scores = coarse.scores(queries)
+    worth = scores - size_penalty(sizes, gain) if coarse.routed else scores
+    order = np.argsort(-worth, axis=1, kind="stable")
+    stops = _mass_stops(scores, order) if coarse.routed else _probe_stops(len(queries), coarse.cells)
+    read = np.cumsum(sizes[order], axis=1)
+    each = [np.take_along_axis(read, stop[:, None] - 1, axis=1)[:, 0] for stop in stops]
+    return _first_home(order, homes), np.array([stops, each])
+
+
 def _first_home(order: Int64, homes: Int64) -> Int64:
     """At which probe each true neighbour is found; a row without a home never is."""
     cells = order.shape[1]
@@ -94,7 +105,6 @@ def _mass_stops(scores: NDArray[np.floating], order: Int64) -> list[Int64]:
     return [(before < mass).sum(axis=1) for mass in MASSES]
 
 
-def _point(stop: Int64, rank: Int64, truth: Int64, read: Int64, images: int) -> tuple[float, float, float]:
+def _point(stop: Int64, read: Int64, rank: Int64, truth: Int64, images: int) -> tuple[float, float, float]:
     found, there = rank < stop[:, None], truth >= 0
-    share = float(np.take_along_axis(read, stop[:, None] - 1, axis=1).mean() / images)
-    return share, float(found[:, 0].mean()), float(found[there].mean())
+    return float(read.mean() / images), float(found[:, 0].mean()), float(found[there].mean())

@@ -17,12 +17,24 @@ Int64 = NDArray[np.int64]
 
 SHORTEST = np.float32(1e-12)
 FEW = 64  # squares that are no longer summed in halves
+HALF = np.float32(2**-10)  # unit vectors in half precision are within this of length one
 VALUES = 32_768  # looked at together: they stay in the cache, and torch starts no threads for so few
 
 
 def normalised(vectors: NDArray[np.floating]) -> Float32:
     """Unit vectors; a zero vector stays zero."""
     return _scaled(vectors)[0]
+
+
+def as_unit(vectors: Float32) -> Float32:
+    """Unit vectors, where those that are of unit length keep their bits: as they are, if all of them are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = np.flatnonzero(np.abs(_lengths(vectors) - 1) > HALF)
+    if not len(far):
+        return vectors
+    unit = vectors.copy()
+    unit[far] = normalised(vectors[far])
+    return unit
 
 
 def usable(vectors: NDArray[np.floating]) -> Bool:

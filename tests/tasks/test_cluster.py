@@ -36,7 +36,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 def load(part: slice) -> PairShard:
     images, texts = sphere(ROWS, 8), sphere(ROWS, 8, seed=1)
-    return PairShard(images[part], kmeans.on_grid(texts[part]))
+    return PairShard(images[part], kmeans.single_on_grid(texts[part]))
 
 
 def split(most: int) -> list[slice]:

@@ -9,8 +9,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from mudg_core.errors import DataError
-from mudg_core.index import nearest_cell
-from mudg_core.index.coarse import Centring, Coarse, Probing, choose, probabilities, vectors_read
+from mudg_core.index import blocks, coarse, nearest_cell
+from mudg_core.index.coarse import Centring, Coarse, Probing, choose, probabilities, ranked, vectors_read
+from mudg_core.index.exact_products import exact_cosines
 from tests.core.index.making import Float32, Int64, modality_gap, sphere, unit
 
 
@@ -63,6 +64,75 @@ def test_unrouted_queries_go_to_the_nearest_centroids_whatever_gain_and_mass_say
     found = level.choose(texts, sizes, Probing(4, mass=0.01, gain=2.0))
     assert found.tolist() == [np.argsort(-(level.centroids @ text))[:4].tolist() for text in texts]
     assert not level.routed and (level.cells, level.dim) == (6, 24)
+
+
+def copies(cells: int, dim: int, equal: int) -> Float32:
+    """Centroids of which the last are one and the same, and some a last bit away from others."""
+    centroids = sphere(cells, dim, seed=4)
+    centroids[cells - equal :] = centroids[3]
+    centroids[10:20] = np.nextafter(centroids[:10], np.float32(1))
+    return centroids
+
+
+@pytest.mark.parametrize("equal", [0, 5, 150])
+@pytest.mark.parametrize("probes", [3, 40, 100, 199, 200])
+@pytest.mark.parametrize("ordered", [20, 1000])
+@pytest.mark.parametrize("block", [1, 90_000, 1 << 27])
+def test_the_nearest_cells_are_those_of_exact_cosines(
+    equal: int, probes: int, ordered: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(coarse, "ORDERED", ordered)
+    level = Coarse.unrouted(nothing(64), copies(200, 64, equal))
+    texts = np.concatenate([sphere(30, 64, seed=5), level.centroids[3:4], -level.centroids[3:4]])
+    found = level.choose(texts, np.ones(200, np.int64), Probing(probes))
+    exact = np.argsort(-exact_cosines(texts, level.centroids), axis=1, kind="stable")[:, :probes]
+    assert found.tolist() == (np.sort(exact, axis=1) if probes > ordered else exact).tolist()
+
+
+def test_many_probes_are_settled_without_scoring_every_cell_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with 16,384 cells of 768 dimensions: a dozen cells are as near as the last one, give or take."""
+    monkeypatch.setattr(coarse, "float32_error", lambda dim: 3e-4)
+    monkeypatch.setattr(Coarse, "_cosines", lambda *_: pytest.fail("every cell was scored exactly"))
+    level, texts = Coarse.unrouted(nothing(64), sphere(2000, 64, seed=4)), sphere(50, 64, seed=5)
+    found = level.choose(texts, np.ones(2000, np.int64), Probing(400))
+    exact = np.argsort(-exact_cosines(texts, level.centroids), axis=1, kind="stable")[:, :400]
+    assert found.tolist() == np.sort(exact, axis=1).tolist()
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 29, 30])
+def test_ranked_is_a_stable_sort(count: int) -> None:
+    worth = np.random.default_rng(0).integers(0, 6, (80, 30)).astype(np.float32)
+    worth[:3] = 0
+    assert ranked(worth, count).tolist() == np.argsort(-worth, axis=1, kind="stable")[:, :count].tolist()
+
+
+@pytest.mark.parametrize("mass", [0.25, 0.5, 0.75])
+def test_a_mass_that_is_just_reached(mass: float) -> None:
+    """Four equal cells: a quick probability may be a bit beside a quarter, a slow one is not."""
+    scores = np.tile(np.float32([3, 3, 3, 3, -90]), (5, 1))
+    found = choose(scores, np.ones(5, np.int64), Probing(5, mass))
+    assert (found >= 0).sum(axis=1).tolist() == [4 * mass] * 5
+
+
+def test_blocks_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, level, sizes = modality_gap(40)[1], made(routed=True), np.array([1, 1000, 3, 400, 5, 60])
+    probing = Probing(5, 0.8, 1.0)
+    whole = level.choose(texts, sizes, probing)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1000)
+    assert level.choose(texts, sizes, probing).tolist() == whole.tolist()
+    assert level.choose(texts[:0], sizes, probing).shape == (0, 5)
+
+
+def test_weights_of_an_older_version_score_exactly_too() -> None:
+    """However long they are; and what is saved stays as it is."""
+    weights, bias = 1e4 * sphere(30, 512), np.linspace(-99, 99, 30, dtype=np.float32)
+    level = Coarse(nothing(512), sphere(30, 512), weights.copy(), bias.copy(), routed=True)
+    texts, order = sphere(50, 512, seed=1), np.random.default_rng(0).permutation(512)
+    turned = Coarse(nothing(512), sphere(30, 512), weights[:, order], bias.copy(), routed=True)
+    assert (level.scores(texts) == turned.scores(np.ascontiguousarray(texts[:, order]))).all()
+    assert np.abs(level.scores(texts)).max() < 121 and (level.weights == weights).all()
+    assert (level.bias == bias).all()
 
 
 def test_routed_queries_heed_gain_and_mass() -> None:

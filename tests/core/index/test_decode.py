@@ -57,3 +57,19 @@ def test_scores_of_faiss_are_within_the_error(code: str) -> None:
 def test_places_of_nobody() -> None:
     stored = Stored(filled("flat")[0])
     assert stored.rows(np.array([[-1, 0], [-1, -1]])).tolist() == [[-1, 7], [-1, -1]]
+
+
+@pytest.mark.parametrize("code", ["sq8", "sq8u", "sq6", "sq4"])
+def test_no_decoded_vector_is_longer_than_is_said(code: str) -> None:
+    """Training has seen the first ten dimensions at one value each, and never two of the others together."""
+    half = DIM // 2
+    seen = np.tile(np.eye(half, DIM, k=half, dtype=np.float32) * np.float32(0.3), (40, 1))
+    seen[:, :half] = np.sqrt(0.91 / half)
+    other = np.repeat(np.arange(2), half).astype(np.float32)[None] / np.sqrt(np.float32(half))
+    images = np.concatenate([other, -other, sphere(50, DIM), seen])
+    rows = np.arange(len(images))
+    stored = Stored(ivf.populate(ivf.blank(code, CELLS, seen), [(rows, rows % CELLS, images)]))
+    decoded = np.concatenate([stored._decoder.decode(stored._list(cell)[1]) for cell in range(CELLS)])
+    longest = np.linalg.norm(decoded, axis=1).max()
+    assert longest <= stored._decoder.longest < 1.5
+    assert longest > 1.34 or code == "sq8u", "otherwise this test tests nothing"

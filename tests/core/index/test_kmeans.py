@@ -39,7 +39,7 @@ def start_of(images: Float32, cells: int, seed: int) -> Float32:
 def cut(images: Float32, texts: Float32, firsts: Sequence[int]) -> list[PairShard]:
     """Shards that begin at `firsts`, in memory of their own."""
     ends = [*firsts[1:], len(images)]
-    targets = kmeans.on_grid(texts)
+    targets = kmeans.single_on_grid(texts)
     return [
         PairShard(images[a:b].copy(), targets[a:b].copy()) for a, b in zip(firsts, ends, strict=True) if b > a
     ]
@@ -144,7 +144,7 @@ def test_f56_twins_share_the_cell_they_came_from() -> None:
     images[:, 0] = np.abs(images[:, 0]) + 1
     images /= np.linalg.norm(images, axis=1, keepdims=True)
     centroids = np.concatenate([images[:2], -images[:1]])
-    found = kmeans.partial(PairShard(images, kmeans.on_grid(images)), centroids)
+    found = kmeans.partial(PairShard(images, kmeans.single_on_grid(images)), centroids)
     assert found.counts[2] == 0 and kmeans.objectives(found).empty_cells == 1
     largest = int(np.argmax(found.counts))
     split = kmeans.update(centroids, found)
@@ -217,7 +217,7 @@ def test_real_tiles_cut_in_any_way_and_threads_give_the_same_bytes() -> None:
 
 def test_sums_are_exact_in_any_order() -> None:
     vectors = sphere(4000, 7)
-    grid = kmeans.on_grid(vectors)
+    grid = kmeans.single_on_grid(vectors)
     assert np.abs(grid - vectors).max() <= 2.0**-27
     assert (np.rint(grid * 2.0**26) == grid * 2.0**26).all()
     exact = [sum(int(value) for value in column) for column in (grid.astype(np.float64) * 2.0**26).T]

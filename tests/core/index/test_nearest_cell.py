@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.index import nearest_cell
+from mudg_core.index import blocks, nearest_cell
 from mudg_core.index.exact_products import exact_cosines
 from mudg_core.index.nearest_cell import assign
 from mudg_core.index.vectors import normalised
@@ -44,3 +44,34 @@ def test_equal_and_nearly_equal_centroids(few: int, monkeypatch: pytest.MonkeyPa
 def test_a_vector_of_no_direction_goes_to_the_first_cell() -> None:
     assert assign(np.zeros((3, 8), np.float32), sphere(5, 8)).tolist() == [0, 0, 0]
     assert assign(np.zeros((0, 8), np.float32), sphere(5, 8)).tolist() == []
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_vector_that_is_no_number_goes_there_too_and_moves_no_other(bad: float) -> None:
+    """Beside one that two centroids tie for: there are as many candidates as vectors."""
+    centroids = sphere(5, 8)
+    centroids[3] = centroids[2]
+    vectors = np.stack([centroids[4], np.full(8, bad, np.float32), centroids[2], centroids[1]])
+    with np.errstate(invalid="ignore"):
+        assert assign(vectors, centroids).tolist() == [4, 0, 2, 1]
+
+
+@pytest.mark.parametrize("block", [1, 20_000, 1 << 27])
+def test_crowds_make_one_grid_and_blocks_of_bounded_bytes(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each vector is as near to a hundred equal centroids as to each of them, or to all alike."""
+    made: list[int] = []
+    real = nearest_cell.on_grid
+
+    def counted(vectors: Float32) -> object:
+        made.append(len(vectors))
+        return real(vectors)
+
+    monkeypatch.setattr(nearest_cell, "on_grid", counted)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    centroids = np.repeat(sphere(5, 40, seed=1), 100, axis=0)
+    vectors = np.concatenate([sphere(60, 40), np.zeros((3, 40), np.float32)])
+    assert assign(vectors, centroids).tolist() == exactly(vectors, centroids)
+    assert made.count(500) == 1, "the grid of the centroids"
+    assert max(lines for lines in made if lines != 500) <= max(1, block // (8 * 500))

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from mudg_core.index import ivf, rerank, search
+from mudg_core.index import blocks, ivf, rerank, search
 from mudg_core.index.coarse import Centring, Coarse, Probing
+from mudg_core.index.exact_products import exact_cosines
 from mudg_core.index.ivf import Hits
 from mudg_core.index.rerank import reranked
 from mudg_core.index.search import Searcher, merge, read_part
 from mudg_core.index.spill import Placement
+from mudg_core.index.vectors import normalised
 from tests.core.index.making import Float32, Int64, sphere
 
 CELLS, DIM = 6, 16
@@ -81,6 +84,58 @@ def test_copies_crowd_nothing_out(copied: int, monkeypatch: pytest.MonkeyPatch) 
     assert (found.read == 400 + copied * (CELLS - 1)).all()
     assert asked[0] == 33 and asked == [33 * 2**i for i in range(len(asked))]
     assert len(asked) > 1, "otherwise this test tests nothing"
+
+
+@pytest.mark.parametrize("block", [1, 300_000, 1 << 27])
+@pytest.mark.parametrize("many", [1, 3])
+def test_equal_images_cost_no_more_memory_than_a_block(
+    block: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most images are copies of one, which each query likes: all of them tie with the last hit wanted."""
+    images, rows = sphere(1000, DIM), np.arange(1000)
+    images[50:] = images[7]
+    queries = normalised(images[7] + 0.1 * sphere(20, DIM, seed=1))
+    read: list[tuple[int, int]] = []
+    real, columns = ivf.read_places, []
+
+    def counted(part: Any, queries: Float32, cells: Int64, neighbors: int) -> Hits:
+        read.append((len(queries), neighbors))
+        return real(part, queries, cells, neighbors)
+
+    def joined(each: Any) -> Any:
+        columns.extend(found.rows.size for found in each)
+        return search_joined(each)
+
+    search_joined = search._joined
+    monkeypatch.setattr(search, "read_places", counted)
+    monkeypatch.setattr(search, "_joined", joined)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    parts = [part_of(images[own], at_home(images[own], own), own) for own in np.array_split(rows, many)]
+    found = Searcher(level(), parts).search(queries, 30, Probing(CELLS), exact=True)
+    assert found.hits.rows.tolist() == brute_force(queries, images, rows, 30)
+    assert max(asked for _, asked in read) <= 1001, "never more than there is to read, and one"
+    assert max(columns) <= max(1001, block // search.HIT_BYTES)
+    if block > 1 << 20:
+        first = [lines for lines, asked in read if asked == 34]
+        assert first == [20] * many, "in one block what fits into one"
+
+
+def test_queries_of_any_length_are_searched_for_as_unit_vectors() -> None:
+    images, queries, rows = sphere(300, DIM), sphere(20, DIM, seed=1), np.arange(300)
+    searcher = Searcher(level(), [part_of(images, at_home(images, rows), rows)], images.__getitem__)
+    for again in (0, 30):
+        unit = searcher.search(queries, 10, Probing(2), again, exact=True)
+        scaled = searcher.search(queries * np.float32(16), 10, Probing(2), again, exact=True)
+        assert scaled.hits.rows.tolist() == unit.hits.rows.tolist()
+        assert scaled.hits.cosines == pytest.approx(unit.hits.cosines, abs=1e-6)
+
+
+def test_exact_cosines_even_if_there_is_nothing_to_rerank_with() -> None:
+    images, queries, rows = sphere(300, DIM), sphere(20, DIM, seed=1), np.arange(300)
+    searcher = Searcher(level(), [part_of(images, at_home(images, rows), rows)])
+    found = searcher.search(queries, 10, Probing(CELLS), rerank=30, exact=True).hits
+    exact = exact_cosines(queries, images).astype(np.float32)
+    assert (found.cosines == np.take_along_axis(exact, found.rows, axis=1)).all()
 
 
 def test_more_wanted_than_there_is_ends() -> None:
@@ -177,3 +232,29 @@ def test_f53_reranking_fetches_no_row_that_was_not_found() -> None:
     assert found.rows[1].tolist() == [-1, -1, -1] and np.isneginf(found.cosines[1]).all()
     nobody = reranked(queries[:0], Hits(np.zeros((0, 3), np.int64), np.zeros((0, 3), np.float32)), fetch)
     assert nobody.rows.shape == (0, 3)
+
+
+def test_no_query_finds_nothing() -> None:
+    images, rows = sphere(50, DIM), np.arange(50)
+    searcher = Searcher(level(), [part_of(images, at_home(images, rows), rows)], images.__getitem__)
+    for again in (0, 20):
+        found = searcher.search(images[:0], 7, Probing(2), again, exact=True)
+        assert found.hits.rows.shape == found.hits.cosines.shape == (0, 7) and found.read.shape == (0,)
+
+
+def test_reranking_is_no_less_precise_after_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, queries, used = sphere(4, DIM), sphere(2, DIM, seed=1), []
+    real = torch.bmm
+
+    def bmm(*tensors: torch.Tensor) -> torch.Tensor:
+        used.append(torch.get_float32_matmul_precision())
+        return real(*tensors)
+
+    monkeypatch.setattr(torch, "bmm", bmm)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        reranked(queries, hits([(1, 0.0), (0, 0.0)], [(2, 0.0), (3, 0.0)]), images.__getitem__)
+        assert used == ["highest"] and torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)

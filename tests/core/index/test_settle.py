@@ -19,7 +19,7 @@ def test_whatever_the_error_the_order_is_that_of_exact_scores(seed: int) -> None
     scores = np.take_along_axis(noisy, ids, 1)[:, :12]
     ids = ids[:, :12]
     found = settle(
-        scores, ids, 5, 2.001 * error, lambda line, column: exact[line, ids[line, column]], all_=False
+        scores, ids, 5, 2.001 * error, lambda line, column: exact[line, ids[line, column]], complete=False
     )
     best = np.take_along_axis(ids, found.columns, 1)[:, :5]
     truth = [sorted(range(30), key=lambda cell: (-line[cell], cell))[:5] for line in exact]
@@ -35,12 +35,12 @@ def test_nobody_stays_last_and_is_not_scored() -> None:
         assert (ids[lines, columns] >= 0).all()
         return np.full(len(lines), 0.5)
 
-    found = settle(scores, ids, 2, 0.01, exact, all_=False)
+    found = settle(scores, ids, 2, 0.01, exact, complete=False)
     assert found.columns.tolist() == [[1, 0, 2, 3]]
     assert not found.unsure.any(), "there are no more"
 
 
 def test_scores_that_are_far_apart_are_left_alone() -> None:
     scores, ids = np.array([[0.9, 0.5, 0.1]]), np.array([[7, 3, 1]])
-    found = settle(scores, ids, 2, 0.01, lambda lines, columns: scores[:0, 0], all_=False)
+    found = settle(scores, ids, 2, 0.01, lambda lines, columns: scores[:0, 0], complete=False)
     assert found.columns.tolist() == [[0, 1, 2]] and found.scores is scores

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mudg_core.index import blocks
 from mudg_core.index.coarse import Centring, Coarse
 from mudg_core.index.spill import Placement
 from mudg_core.index.variants import MASSES, VARIANTS, Trial, choose_variant, read_for, trial
@@ -115,3 +116,12 @@ def test_the_choice_is_never_worse_than_plain_kmeans(seed: int) -> None:
     chosen = choose_variant([tried(v, None, r) for v, r in zip(VARIANTS, reads, strict=True)])
     if reads[0] is not None:
         assert chosen.read_for_recall_at_10 is not None and chosen.read_for_recall_at_10 <= reads[0]
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_blocks_of_queries_change_nothing(routed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    queries, rows = random.normal(size=(30, 4)).astype(np.float32), random.integers(0, 100, (30, 10))
+    whole = trial("any", level(routed, 3.0), HOME, queries, rows, gain=0.7)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 3000)
+    assert trial("any", level(routed, 3.0), HOME, queries, rows, gain=0.7) == whole

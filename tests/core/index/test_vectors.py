@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mudg_core.index import kmeans
-from mudg_core.index.vectors import normalised, usable
+from mudg_core.index.vectors import as_unit, normalised, usable
 from tests.core.index.making import sphere
 
 
@@ -55,3 +55,16 @@ def test_smallest_half_precision_vector_is_usable() -> None:
 
 def test_no_vectors() -> None:
     assert usable(np.zeros((0, 8), np.float32)).tolist() == []
+
+
+def test_vectors_of_unit_length_keep_their_bits() -> None:
+    vectors = sphere(40, 96)
+    assert as_unit(vectors) is vectors
+    half = vectors.astype(np.float16).astype(np.float32)
+    assert as_unit(half) is half, "rounded ones too"
+    mixed = vectors.copy()
+    mixed[::2] *= np.float32(3)
+    mixed[1] = 0
+    found = as_unit(mixed)
+    assert (found[3::2] == vectors[3::2]).all() and (found[::2] == normalised(mixed[::2])).all()
+    assert not found[1].any() and mixed[0] @ mixed[0] > 8
