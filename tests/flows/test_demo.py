@@ -228,14 +228,16 @@ def _models(folder: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_f97_a_demo_has_the_same_digests_under_every_openblas_kernel(tmp_path: Path) -> None:
-    """Index, training set and all else. torch has kernels of its own, which this leaves alone: it computes
-    floats, and those may differ."""
+    """Index, training set and all else, but for the map of images, whose places are floats, and the report
+    that draws it. torch has kernels of its own, left alone here: it computes floats, and those may differ.
+    """
     cores = {variables.get("OPENBLAS_CORETYPE", "") for variables in environments().values()}
     found = {}
     for core in sorted(cores):
         (home := tmp_path / f"home-{core}").mkdir()
         demo(home, OPENBLAS_CORETYPE=core)
-        found[core] = digests(home)
+        drawn = ("map/", "report/")
+        found[core] = {name: own for name, own in digests(home).items() if not name.startswith(drawn)}
     first = next(iter(found.values()))
     assert any(name.startswith("dataset/") for name in first)
     assert all(other == first for other in found.values())
