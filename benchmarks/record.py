@@ -32,24 +32,27 @@ def record(name: str, figures: dict[str, Any]) -> Path:
 
 def keep(name: str, part: str, line: dict[str, Any], detail: dict[str, Any]) -> dict[str, Any]:
     """Into the file with what other parts have measured before; returns the short figures of all of them."""
-    known = _figures(name)
+    known = figures(name)
     short: dict[str, Any] = known.get("line", {}) | rounded(line)
-    figures = {
-        "line": short,
-        "measured_at": known.get("measured_at", {}) | {part: commit()},
-        "detail": known.get("detail", {}) | {part: detail},
-    }
-    record(name, figures)
+    record(
+        name,
+        {
+            "line": short,
+            "measured_at": known.get("measured_at", {}) | {part: commit()},
+            "detail": known.get("detail", {}) | {part: detail},
+        },
+    )
     return short
 
 
 def details(name: str) -> dict[str, Any]:
     """All that each part has measured before."""
-    found: dict[str, Any] = _figures(name).get("detail", {})
+    found: dict[str, Any] = figures(name).get("detail", {})
     return found
 
 
-def _figures(name: str) -> dict[str, Any]:
+def figures(name: str) -> dict[str, Any]:
+    """What the last runs of a benchmark measured; empty before the first."""
     file = RESULTS / f"{name}.json"
     found: dict[str, Any] = json.loads(file.read_text())["figures"] if file.is_file() else {}
     return found
