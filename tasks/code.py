@@ -11,7 +11,7 @@ from mudg_core.storage.circumstances import circumstances
 
 def code_version() -> str:
     """The release, and of a source checkout its commit."""
-    made_by = circumstances("", 0.0)
+    made_by = circumstances("0" * 32, 0.0)  # of no attempt
     return f"{made_by.mudg_version} {made_by.code_version[:12]}".strip()
 
 

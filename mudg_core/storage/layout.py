@@ -73,6 +73,11 @@ def check_file_name(name: str) -> str:
     return name
 
 
+def check_token(text: str) -> str:
+    """What tells attempts, runs and the like apart: a random number that we draw."""
+    return _check(TOKEN, text, "identifier", "give 8 to 64 hexadecimal digits")
+
+
 def check_array_name(name: str) -> str:
     """The name of an array in a checkpoint; it may be as long as those of a network's weights are."""
     return _check(
@@ -89,7 +94,7 @@ def attempt_file(stage: str, key: str, attempt: str, name: str) -> str:
 
 
 def attempt_folder(stage: str, key: str, attempt: str) -> str:
-    return f"{_artifact(stage, key)}/attempts/{_token(attempt)}"
+    return f"{_artifact(stage, key)}/attempts/{check_token(attempt)}"
 
 
 def checkpoint(stage: str, key: str, slot: int) -> str:
@@ -104,27 +109,28 @@ def pointer(name: str) -> str:
 
 
 def lease(run: str) -> str:
-    return f"leases/{_token(run)}.json"
+    return f"leases/{check_token(run)}.json"
 
 
 def submission(target: str, token: str) -> str:
     """By target, so that all that was ever asked for under one name is found without reading the others."""
-    return f"{SUBMISSIONS}{check_name(target, 'target')}/{_token(token)}.json"
+    return f"{SUBMISSIONS}{check_name(target, 'target')}/{check_token(token)}.json"
 
 
 def refused(token: str, path: str) -> str:
     """Where an object of the inbox goes that cannot be used. Strangers choose its name: only plain characters
     of the last part are kept."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", path.rpartition("/")[2])[-100:]
-    return f"{REFUSED}{_token(token)}/{check_file_name(f'_{name}' if name[:1] in '.-' else name)}"
+    return f"{REFUSED}{check_token(token)}/{check_file_name(f'_{name}' if name[:1] in '.-' else name)}"
 
 
 def quarantine(stage: str, key: str, token: str, name: str) -> str:
-    return f"quarantine/{check_name(stage, 'stage')}/{check_hex(key)}/{_token(token)}/{check_file_name(name)}"
+    place = f"{check_name(stage, 'stage')}/{check_hex(key)}"
+    return f"quarantine/{place}/{check_token(token)}/{check_file_name(name)}"
 
 
 def probe(token: str) -> str:
-    return f"probes/{_token(token)}"
+    return f"probes/{check_token(token)}"
 
 
 def artifacts(stage: str, key_prefix: str = "") -> str:
@@ -147,10 +153,6 @@ def parse(text: str, root: str = "") -> tuple[str, str] | None:
 
 def _artifact(stage: str, key: str) -> str:
     return f"artifacts/{check_name(stage, 'stage')}/{check_hex(key)}"
-
-
-def _token(text: str) -> str:
-    return _check(TOKEN, text, "identifier", "give 8 to 64 hexadecimal digits")
 
 
 def _check(pattern: re.Pattern[str], text: str, what: str, fix: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mudg_core.settings import Json
@@ -54,6 +54,13 @@ def lineage_of(store: ArtifactStore, ref: ArtifactRef, *, children: bool = False
     for name in reached(name_of(ref), lambda name: by_parent.get(name, [])):
         found.setdefault(name, store.manifest(store.at(*name.split("/"))))
     return Lineage(root, found, {name: by_parent[name] for name in found if name in by_parent})
+
+
+def made_from(store: ArtifactStore, refs: Iterable[ArtifactRef]) -> set[str]:
+    """Names (`stage/key`) of all that was made from any of these; all manifests are read, once."""
+    by_parent = _by_parent(survey(store.objects))
+    roots = [name_of(ref) for ref in refs]
+    return {name for root in roots for name in reached(root, lambda name: by_parent.get(name, []))} - {*roots}
 
 
 def extent(manifest: Manifest) -> str:

@@ -3,6 +3,10 @@
 Two hashes, kept apart on purpose. The **key** is known before anything is computed (what would be made);
 the **digest** is known after (what was made). A child's key contains its parents' digests, not their keys,
 so a parent that came out differently also makes its children anew.
+
+The digest leaves out how an artifact came about, so it cannot vouch for that part. Since version 2 of the
+form a manifest therefore begins with a checksum of all its other bytes, and every later form will: a manifest
+whose checksum is wrong is damaged, whatever version it claims.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -19,15 +24,35 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    ValidationError,
     model_validator,
 )
 
 from mudg_core.errors import ChecksumError, DataError, InputError
 from mudg_core.storage import layout
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had no checksum
+DIGEST_VERSION = 1  # what digests were always made with: another would change those of all artifacts
+SEAL = b'{\n "checksum": "'  # where a manifest begins that has one
 
+
+def _check_line(text: str) -> str:
+    """People read these on terminals."""
+    if not text.isprintable():
+        raise ValueError("characters that cannot be printed")
+    return text
+
+
+def _check_moment(text: str) -> str:
+    """ValueError for a date that nobody can read, or that leaves open where on earth it was."""
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a date without its time zone")
+    return text
+
+
+Line = Annotated[str, Field(max_length=500), AfterValidator(_check_line)]
+Role = Annotated[Line, Field(min_length=1)]
+Moment = Annotated[str, AfterValidator(_check_moment)]
+Attempt = Annotated[str, AfterValidator(layout.check_token)]
 Hex = Annotated[str, AfterValidator(layout.check_hex)]
 Stage = Annotated[str, AfterValidator(lambda text: layout.check_name(text, "stage"))]
 FileName = Annotated[str, AfterValidator(layout.check_file_name)]
@@ -79,10 +104,12 @@ class Recipe(Record):
     """Everything that decides what an artifact will be; nothing that does not (no paths, no workers)."""
 
     stage: Stage
-    algorithm: int = Field(ge=1, description="raised whenever the code of the stage changes its result")
+    algorithm: int = Field(
+        ge=1, strict=True, description="raised whenever the code of the stage changes its result"
+    )
     settings: JsonMap = {}
-    parents: dict[str, Parents] = {}
-    weights: dict[str, Hex] = Field(default={}, description="role -> sha256 of model weights")
+    parents: dict[Role, Parents] = {}
+    weights: dict[Role, Hex] = Field(default={}, description="role -> sha256 of model weights")
 
     @property
     def key(self) -> str:
@@ -124,24 +151,24 @@ class Facts:
 
 class FileEntry(Record):
     name: FileName
-    size: int = Field(ge=0)
+    size: int = Field(ge=0, strict=True)
     sha256: Hex
-    volatile: bool = False
+    volatile: bool = Field(default=False, strict=True)
 
 
 class Circumstances(Record):
     """How an artifact came about. Differs from run to run, therefore never part of the digest."""
 
-    attempt: str
-    created: str
-    seconds: float
-    mudg_version: str
-    code_version: str = ""
-    platform: str = ""
+    attempt: Attempt
+    created: Moment
+    seconds: float = Field(ge=0, allow_inf_nan=False, strict=True)
+    mudg_version: Line
+    code_version: Line = ""
+    platform: Line = ""
 
 
 class Manifest(Record):
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION, strict=True)
     recipe: Recipe
     key: Hex
     files: tuple[FileEntry, ...]
@@ -154,12 +181,19 @@ class Manifest(Record):
             raise ValueError(f"key {self.key} is not the key of the recipe")
         return self
 
+    @model_validator(mode="after")
+    def _files_are_there_once(self) -> Manifest:
+        if len({entry.name for entry in self.files}) != len(self.files):
+            raise ValueError("two files of one name")
+        return self
+
     @property
     def digest(self) -> str:
         """Identity of the result: all but circumstances and volatile files."""
-        body = self.model_dump(mode="json", exclude={"circumstances", "files"})
+        body = self.model_dump(mode="json", exclude={"schema_version", "circumstances", "files"})
         stable = sorted((f for f in self.files if not f.volatile), key=lambda f: f.name)
-        return hash_of(body | {"files": [[f.name, f.size, f.sha256] for f in stable]})
+        files = [[f.name, f.size, f.sha256] for f in stable]
+        return hash_of(body | {"schema_version": DIGEST_VERSION, "files": files})
 
     @property
     def ref(self) -> ArtifactRef:
@@ -172,24 +206,52 @@ class Manifest(Record):
         return layout.attempt_file(self.recipe.stage, self.key, self.circumstances.attempt, name)
 
     def to_bytes(self) -> bytes:
-        """With its own digest inside, so that a flipped bit in a manifest is noticed like any other."""
+        """With its own digest inside, for people, and sealed. One of the first form stays byte for byte what
+        it was, as whoever sets it aside compares."""
         body = self.model_dump(mode="json") | {"digest": self.digest}
-        return json.dumps(body, sort_keys=True, indent=1, allow_nan=False).encode()
+        data = json.dumps(body, sort_keys=True, indent=1, allow_nan=False).encode()
+        return data if self.schema_version == 1 else sealed(data)
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Manifest:
         try:
-            body = json.loads(data)
-            version = int(body["schema_version"])
-            if version > SCHEMA_VERSION:
-                raise _too_new(where, version)
+            body = _body(data)
+            if body["schema_version"] > SCHEMA_VERSION:
+                raise _too_new(where, body["schema_version"])
             claimed = body.pop("digest")
             manifest = cls.model_validate(body)
-        except (ValueError, KeyError, AttributeError, TypeError, ValidationError, InputError) as error:
-            raise _unreadable(where, type(error).__name__) from error
+        except (ValueError, KeyError, TypeError, RecursionError, InputError) as error:
+            raise _unreadable(where, _reason(error)) from error
         if manifest.digest != claimed:
             raise _unreadable(where, "its digest differs from its content")
         return manifest
+
+
+class _BrokenSeal(ValueError):
+    """Bytes that are not those that were written."""
+
+
+def sealed(data: bytes) -> bytes:
+    """A JSON object as `json.dumps` indents it, with the checksum of these very bytes as its first field."""
+    return SEAL + hashlib.sha256(data).hexdigest().encode() + b'",' + data.removeprefix(b"{")
+
+
+def _body(data: bytes) -> dict[str, Any]:
+    """The fields of a manifest whose bytes are as they were written, as far as its form lets one know: none
+    but the first goes without a checksum, and the first never had one."""
+    plain = data
+    if data.startswith(SEAL):
+        plain = b"{" + data[len(SEAL) + 64 + len(b'",') :]
+        if sealed(plain) != data:
+            raise _BrokenSeal("its checksum differs from its content")
+    body: dict[str, Any] = json.loads(plain.decode())
+    if (body["schema_version"] == 1) is data.startswith(SEAL):
+        raise _BrokenSeal("its form and its checksum do not go together")
+    return body
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, _BrokenSeal) else type(error).__name__
 
 
 def _too_new(where: str, version: int) -> DataError:

@@ -8,6 +8,7 @@ import pytest
 
 from mudg_core.errors import ChecksumError, DataError, MissingArtifactError
 from mudg_core.storage import ArtifactStore, layout
+from mudg_core.storage.manifest import SCHEMA_VERSION, sealed
 from tests.core.storage.making import SHARD, flip_bit, maker, overwrite, path_of, recipe, stored
 
 
@@ -56,7 +57,10 @@ def test_manifest_of_a_newer_release_is_refused_and_stays(store: ArtifactStore) 
     ref = store.build(recipe(), maker())
     path = layout.manifest(ref.stage, ref.key)
     body = json.loads((store.objects.read(path) or (b"", ""))[0])
-    newer = json.dumps(body | {"schema_version": 2, "colour": "red"}).encode()
+    del body["checksum"]
+    newer = sealed(
+        json.dumps(body | {"schema_version": SCHEMA_VERSION + 1, "colour": "red"}, indent=1).encode()
+    )
     overwrite(store, path, newer)
     with pytest.raises(DataError, match="newer") as caught:
         store.find(recipe())

@@ -27,7 +27,7 @@ def test_found_by_target_and_by_key(tmp_path: Path) -> None:
 
 def test_of_several_the_latest_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = store_at(tmp_path)
-    times = iter(["2026-01-02", "2026-01-03", "2026-01-01"])
+    times = iter(f"2026-01-0{day}T00:00:00+00:00" for day in (2, 3, 1))
     real = ArtifactStore._make
 
     def dated(self: ArtifactStore, *arguments: object) -> object:
