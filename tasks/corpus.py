@@ -26,6 +26,7 @@ def draw_shard(work: Work, *, first_row: int, rows: int) -> Facts:
 
 @stage(
     "downloaded-shard",
+    algorithm=2,
     settings=(
         "download.image_size",
         "download.quality",

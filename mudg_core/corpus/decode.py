@@ -75,15 +75,24 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, shortest: int | None = 
     Whoever makes it smaller anyway may say what its shorter side must be at least (`shortest`): a JPEG is
     then halved while it is decoded, once or more, which saves most of the time that a camera's photo takes.
     """
+    return decode_measured(data, limits, shortest)[0]
+
+
+def decode_measured(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, shortest: int | None = None
+) -> tuple[Image.Image, tuple[int, int]]:
+    """The same, and the size of the upright picture before any halving."""
     if not data:
         raise Refused(EMPTY)
     if len(data) > limits.max_bytes:
         raise Refused(TOO_MANY_BYTES)
     try:
         image = _opened(data, limits)
+        size = image.size
         if shortest is not None and isinstance(image, JpegImageFile):
             _halve(image, shortest)
-        return _upright(image)
+        upright, is_turned = _upright(image)
+        return upright, size[::-1] if is_turned else size
     except (Refused, MemoryError):  # the latter is the machine's fault, not the picture's
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -203,11 +212,13 @@ def _is_apng(data: bytes) -> bool:
     return bool(declared) and (b"acTL" in rest or rest[:4] != b"\0\0\0\1")
 
 
-def _upright(image: ImageFile) -> Image.Image:
+def _upright(image: ImageFile) -> tuple[Image.Image, bool]:
+    """The picture as it is meant to be seen, and whether its sides have changed places for that."""
     rgb = _rgb(image)
     exif = image.info.get("exif")  # only now: a PNG may have it behind its pixels
-    turn = _UPRIGHT.get(_orientation(exif)) if exif else None
-    return rgb if turn is None else rgb.transpose(turn)
+    number = _orientation(exif) if exif else 0
+    turn = _UPRIGHT.get(number)
+    return (rgb, False) if turn is None else (rgb.transpose(turn), number >= 5)
 
 
 def _rgb(image: ImageFile) -> Image.Image:

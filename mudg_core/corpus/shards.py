@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from mudg_core.corpus.sample import IMAGE_SUFFIXES, PARQUET_SCHEMA, Parts, ShardSample, refused
-from mudg_core.corpus.tar import CUT_SHORT, Member, walk
+from mudg_core.corpus.tar import BLOCK, CUT_SHORT, Member, walk
 
 __all__ = [
     "IMAGE_SUFFIXES",
@@ -133,6 +133,19 @@ def locate(
                 found.setdefault(key, Place(member.offset, member.size))
             if len(found) == len(wanted):
                 break
+    return found
+
+
+def pictures_in(tar_path: AnyPath, max_member_bytes: int = MAX_MEMBER_BYTES) -> dict[str, Place]:
+    """Where the good pictures of a tar lie that may have been cut short anywhere, by key."""
+    if Path(tar_path).stat().st_size < BLOCK:
+        return {}
+    found: dict[str, Place] = {}
+    with Path(tar_path).open("rb") as stream:
+        for member in walk(stream, max_member_bytes):
+            key, suffix = _split(member.name)
+            if suffix in IMAGE_SUFFIXES and member.refusal is None:
+                found[key] = Place(member.offset, member.size)
     return found
 
 

@@ -27,8 +27,8 @@ CUT_SHORT = "tar: cut short"
 
 MAX_NAME_BYTES = 4096
 MAX_PAX_BYTES = 2**20
-_BLOCK = 512
-_ZEROS = bytes(_BLOCK)
+BLOCK = 512
+_ZEROS = bytes(BLOCK)
 _PLAIN, _FOLDER, _GNU_SPARSE = b"0\x007", b"5", b"S"
 _LONG_NAME, _PAX, _PASSED_OVER = b"L", b"xX", b"Kg"
 _WITHOUT_DATA = b"123456"
@@ -74,7 +74,7 @@ def walk(stream: BinaryIO, max_bytes: int) -> Iterator[Member]:
     at, told = 0, _Told()
     try:
         while (header := _header(stream, at)) is not None:
-            data = at + _BLOCK
+            data = at + BLOCK
             if header.kind in _LONG_NAME + _PAX + _PASSED_OVER:
                 size = header.size
                 _listen(stream, header, end - data, told)
@@ -86,7 +86,7 @@ def walk(stream: BinaryIO, max_bytes: int) -> Iterator[Member]:
                 if header.kind != _FOLDER:
                     yield member
                 told = _Told()
-            at = data + size + -size % _BLOCK
+            at = data + size + -size % BLOCK
     except _Damaged:
         yield Member("", at, 0, CUT_SHORT)
 
@@ -94,10 +94,10 @@ def walk(stream: BinaryIO, max_bytes: int) -> Iterator[Member]:
 def _header(stream: BinaryIO, at: int) -> _Header | None:
     """The header at a place, or None where the archive ends."""
     stream.seek(at)
-    block = stream.read(_BLOCK)
+    block = stream.read(BLOCK)
     if block == _ZEROS:
         return None
-    if len(block) < _BLOCK or not _is_intact(block):
+    if len(block) < BLOCK or not _is_intact(block):
         if at == 0:
             raise DataError(
                 what="the shard cannot be read: it is not a plain tar",
@@ -215,8 +215,8 @@ def _judged(raw: bytes) -> tuple[str, str | None]:
 def _behind_sparse_map(stream: BinaryIO, header: _Header, at: int) -> int:
     more = header.block[482]
     while more:
-        block = stream.read(_BLOCK)
-        if len(block) < _BLOCK:
+        block = stream.read(BLOCK)
+        if len(block) < BLOCK:
             raise _Damaged
-        at, more = at + _BLOCK, block[504]
+        at, more = at + BLOCK, block[504]
     return at

@@ -4,6 +4,7 @@
     http://fake.example/fail/MESSAGE      an error, quoted
     http://fake.example/passing/NAME      a time-out, and a picture the next time
     http://fake.example/lost              nothing at all, as when its own code fails
+    http://fake.example/hang              nothing, and if others are there the call never ends
 
 It writes rows in another order every time, as threads would, and notes every call beside itself.
 """
@@ -17,6 +18,7 @@ import os
 import random
 import sys
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -51,14 +53,15 @@ def main(folder: Path, arguments: list[str]) -> None:
         notes.write(json.dumps(note) + "\n")
     out = Path(options["output_folder"])
     out.mkdir()
-    _write(out, [_outcome(folder, number, row["url"]) for number, row in enumerate(links)])
+    hangs = any(row["url"].endswith("/hang") for row in links)
+    _write(out, [_outcome(folder, number, row["url"]) for number, row in enumerate(links)], hangs)
 
 
 def _outcome(folder: Path, number: int, url: str) -> tuple[dict[str, Any], bytes | None] | None:
     _, _, _, what, *rest = url.split("/")
     image, problem = None, None
     seen = folder / f"seen-{rest[0] if rest else ''}"
-    if what == "lost":
+    if what in ("lost", "hang"):
         return None
     if what == "fail":
         problem = unquote(rest[0])
@@ -74,7 +77,7 @@ def _outcome(folder: Path, number: int, url: str) -> tuple[dict[str, Any], bytes
     return facts | sizes | {"error_message": problem, "exif": "{}" if image else None}, image
 
 
-def _write(out: Path, outcomes: list[tuple[dict[str, Any], bytes | None] | None]) -> None:
+def _write(out: Path, outcomes: list[tuple[dict[str, Any], bytes | None] | None], hangs: bool) -> None:
     rows = [outcome for outcome in outcomes if outcome is not None]
     random.SystemRandom().shuffle(rows)
     with tarfile.open(out / "00000.tar", "w") as tar:
@@ -83,6 +86,8 @@ def _write(out: Path, outcomes: list[tuple[dict[str, Any], bytes | None] | None]
                 member = tarfile.TarInfo(f"{facts['key']}.jpg")
                 member.size = len(image)
                 tar.addfile(member, io.BytesIO(image))
+    if hangs and rows:
+        time.sleep(600)
     sizes = [(name, pa.int32()) for name in ("width", "height", "original_width", "original_height")]
     texts = [(name, pa.string()) for name in ("key", "url", "status", "error_message", "exif")]
     schema = pa.schema(texts + sizes)

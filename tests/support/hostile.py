@@ -118,13 +118,18 @@ def png(
     )
 
 
+def many_scans(size: tuple[int, int], scans: int) -> bytes:
+    """A progressive JPEG whose last scan, which refines one plane by nothing, comes again and again."""
+    data = encoded(Image.new("RGB", size), "JPEG", progressive=True)
+    last = data[data.rfind(b"\xff\xda") : -2]
+    return data[:-2] + last * scans + data[-2:]
+
+
 def _broken() -> dict[str, Hostile]:
-    scans = encoded(Image.new("RGB", (1000, 1000)), "JPEG", progressive=True)
-    last = scans[scans.rfind(b"\xff\xda") : -2]
     row = zlib.compress(bytes(4))
     text = b"Comment\0\0" + zlib.compress(bytes(2**22))
     return {
-        "JPEG of many scans": Hostile(scans[:-2] + last * 3000 + scans[-2:], "image: too many scans"),
+        "JPEG of many scans": Hostile(many_scans((1000, 1000), 3000), "image: too many scans"),
         "JPEG that is only a start": Hostile(b"\xff\xd8\xff\xe0", "image: damaged"),
         "PNG with a text bomb": Hostile(png(1, 1, row, (b"zTXt", text)), "image: damaged"),
         "PNG with a bad checksum": Hostile(

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from mudg_core.corpus.shards import ShardSample, read_places, write_shard
 from mudg_core.corpus.web.guard import Guard, Tally
-from mudg_core.corpus.web.orientation import with_orientation
 from mudg_core.corpus.web.reasons import OPTED_OUT, why_never_fetched
 from mudg_core.corpus.web.rounds import Fetched, Progress, fetch_in_rounds
 from mudg_core.corpus.web.rules import Rules
@@ -188,9 +187,8 @@ def _sample(key: str, url: str, caption: str, found: Fetched) -> ShardSample:
         height=found.height,
         original_width=found.original_width,
         original_height=found.original_height,
-        exif=found.exif,
     )
 
 
 def picture(found: Fetched) -> bytes:
-    return with_orientation(read_places(found.tar, {found.key: found.place})[found.key], found.exif)
+    return read_places(found.file, {"": found.place})[""]

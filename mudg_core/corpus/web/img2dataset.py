@@ -2,7 +2,9 @@
 
 It cannot run inside a Dask worker (it installs signal handlers), wants other versions than we do, follows
 redirects to anywhere and reads without limit. So it gets a proxy (`guard`), a clean environment without any
-of our secrets, an empty home, and an end.
+of our secrets, an empty home, and an end. It decodes nothing: OpenCV, which it would use, knows
+no limit of scans or of time, so that one picture could hold up all others. Pictures are stored as they were
+sent, and `shrink` decodes them.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mudg_core.corpus.shards import pictures_in
 from mudg_core.errors import OrchestrationError, SettingsError
 from mudg_core.processes import process_group
 from mudg_core.settings import DownloadSettings
@@ -57,7 +60,8 @@ def fetch(
 ) -> Path:
     """Fetches every link (`url`, and `md5` or `sha256` to check), and returns the folder with the result:
     `00000.tar` in any order, and `00000.parquet`, where the key of a row is its number. `meanwhile` is called
-    every second: an error of it ends the call."""
+    every second: an error of it ends the call. One that is ended by its time limit leaves the tar alone, with
+    the pictures that were there by then (`is_complete`)."""
     command = find_command(settings)
     folder.mkdir()
     (folder / "wandb.py").write_text(_STAND_IN)
@@ -66,15 +70,21 @@ def fetch(
     limit = time_limit(links.num_rows, settings)
     try:
         arguments = _arguments(links, folder, out, settings)
-        with process_group(
-            [command, *arguments], _environment(folder, proxy, settings), folder, log
-        ) as group:
+        with process_group([command, *arguments], _environment(folder, proxy), folder, log) as group:
             code = _wait(group, limit, meanwhile)
     except subprocess.TimeoutExpired as error:
+        tar = out / "00000.tar"
+        if tar.is_file() and pictures_in(tar):
+            return out
         raise _failure(f"img2dataset was not done after {limit:.0f} s", log) from error
-    if code != 0 or not (out / "00000_stats.json").is_file():
+    if code != 0 or not is_complete(out):
         raise _failure(f"img2dataset failed with exit code {code}", log)
     return out
+
+
+def is_complete(out: Path) -> bool:
+    """Whether a call has come to its end: its statistics are the last that it writes."""
+    return (out / "00000_stats.json").is_file()
 
 
 def _wait(group: subprocess.Popen[bytes], limit: float, meanwhile: Callable[[], None]) -> int:
@@ -108,12 +118,9 @@ def _arguments(links: pa.Table, folder: Path, out: Path, settings: DownloadSetti
         "timeout": math.ceil(settings.max_seconds) + 10,
         "retries": 0,
         "max_shard_retry": 0,
-        "image_size": settings.image_size,
-        "resize_mode": "keep_ratio",
-        "resize_only_if_bigger": True,
-        "encode_format": "jpg",
-        "encode_quality": settings.quality,
-        "extract_exif": True,
+        "resize_mode": "no",
+        "disable_all_reencoding": True,
+        "extract_exif": False,
         "compute_hash": kinds[0] if kinds else "sha256",
         "verify_hash": [kinds[0]] * 2 if kinds else None,
         "enable_wandb": False,
@@ -123,13 +130,12 @@ def _arguments(links: pa.Table, folder: Path, out: Path, settings: DownloadSetti
     return [f"--{name}={value!r}" for name, value in options.items()]
 
 
-def _environment(folder: Path, proxy: str, settings: DownloadSettings) -> dict[str, str]:
+def _environment(folder: Path, proxy: str) -> dict[str, str]:
     schemes = [f"{scheme}_proxy" for scheme in ("http", "https", "ftp", "all")]
     proxies = dict.fromkeys([*schemes, *(name.upper() for name in schemes)], proxy)
     home = {"HOME": str(folder), "TMPDIR": str(folder), "PYTHONPATH": str(folder)}
-    pixels = {"OPENCV_IO_MAX_IMAGE_PIXELS": str(settings.max_pixels)}
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return inherited | home | proxies | pixels | _NO_TELEMETRY | _ONE_THREAD
+    return inherited | home | proxies | _NO_TELEMETRY | _ONE_THREAD
 
 
 def _failure(what: str, log: Path) -> OrchestrationError:

@@ -14,10 +14,11 @@ from mudg_core.corpus.web.rules import FAILED, REFUSED
 MAX_URL = 2000
 OPTED_OUT = "opted out"
 NO_RESULT = "no result"
+TIMED_OUT = "timed out"
 OVER_A_LIMIT = "over a limit"  # of bytes or time: with TLS, the guard cannot tell a client which
 
 # Another try can give another result.
-PASSING = frozenset({"timed out", "HTTP 429", "HTTP 5xx", "dead host", "connection cut", OVER_A_LIMIT})
+PASSING = frozenset({TIMED_OUT, "HTTP 429", "HTTP 5xx", "dead host", "connection cut", OVER_A_LIMIT})
 
 _WORDS = r"([a-z][a-z -]{1,30})"
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -33,14 +34,11 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^HTTP Error (\d{3})", r"HTTP \1"),
         (r"X-Robots-Tag", OPTED_OUT),
         (r"^hash mismatch$", "hash mismatch"),
-        (r"^image too small$", "too small"),
-        (r"validateInputImageSize|CV_IO_MAX_IMAGE|^image area too large$", "too many pixels"),
         (r"^\[SSL: ", OVER_A_LIMIT),  # within a body; what fails before is a <urlopen error>
-        (r"timed out|timeout", "timed out"),
+        (r"timed out|timeout", TIMED_OUT),
         (r"certificate|WRONG_VERSION_NUMBER|TLSV1|SSLV3|handshake", "bad TLS"),
         (r"IncompleteRead|reset by peer|EOF occurred|without response|broken pipe", "connection cut"),
         (r"name or service|name resolution|getaddrinfo|no route|unreachable|connection refused", "dead host"),
-        (r"^Image decoding error$|^OpenCV|imdecode", "not an image"),
     )
 )
 

@@ -10,36 +10,43 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import sleep
+from shutil import rmtree
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mudg_core.corpus.shards import Place, locate
-from mudg_core.corpus.web.img2dataset import fetch
-from mudg_core.corpus.web.reasons import NO_RESULT, PASSING, stable_reason
+from mudg_core.corpus.shards import Place, locate, pictures_in, read_places
+from mudg_core.corpus.web.img2dataset import TICK_SECONDS, fetch, is_complete
+from mudg_core.corpus.web.reasons import NO_RESULT, PASSING, TIMED_OUT, stable_reason
+from mudg_core.corpus.web.shrink import How, Shrinker
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import DownloadSettings
 
 MAX_PAUSE = 600.0
-MAX_EXIF = 10_000
-_FACTS = ("width", "height", "original_width", "original_height", "exif")
+KEPT = "kept"
+ROWS_PER_CALL = 1000  # whose pictures lie on the disk as they were sent, megabytes each, at a time
 _ROWS_AT_A_TIME = 100  # as it writes them
+
+
+class Sent(NamedTuple):
+    """Where a picture lies as a server has sent it. Nobody has looked at it yet."""
+
+    tar: Path
+    place: Place
 
 
 class Fetched(NamedTuple):
     """Where a picture lies, and what is known of it."""
 
-    tar: Path
-    key: str
+    file: Path
     place: Place
     width: int
     height: int
     original_width: int
     original_height: int
-    exif: str | None
 
 
 @dataclass
@@ -82,11 +89,15 @@ def fetch_in_rounds(
         progress.rounds += 1
         progress.asked += len(waiting)
         for kind, positions in by_hash(links, waiting):
-            folder = scratch / f"{number}-{kind}"
-            wanted = _wanted(links, positions, kind)
-            results = read_results(fetch(wanted, folder, proxy, settings, meanwhile), len(positions))
-            for position, result in zip(positions, results, strict=True):
-                progress.settle(position, result)
+            for start in range(0, len(positions), ROWS_PER_CALL):
+                some = positions[start : start + ROWS_PER_CALL]
+                folder = scratch / f"{number}-{kind}-{start}"
+                results = read_results(
+                    fetch(_wanted(links, some, kind), folder, proxy, settings, meanwhile), len(some)
+                )
+                for position, result in zip(some, _kept(results, scratch, settings, meanwhile), strict=True):
+                    progress.settle(position, result)
+                rmtree(folder)
         waiting = [position for position in waiting if progress.reasons.get(position) in PASSING]
 
 
@@ -117,10 +128,36 @@ def _wanted(links: pa.Table, positions: Sequence[int], kind: str) -> pa.Table:
     return pa.table(columns)
 
 
-def read_results(out: Path, rows: int) -> list[Fetched | str]:
+def _kept(
+    results: list[Sent | str], scratch: Path, settings: DownloadSettings, meanwhile: Callable[[], None]
+) -> Iterator[Fetched | str]:
+    """What is kept of the pictures that were sent, behind each other in one file."""
+    how = How(settings.image_size, settings.quality, settings.max_bytes, settings.max_pixels)
+    tick = monotonic()
+    with Shrinker(how) as shrink, (scratch / KEPT).open("ab") as kept:
+        for result in results:
+            if isinstance(result, str):
+                yield result
+                continue
+            small = shrink(read_places(result.tar, {"": result.place})[""])
+            if isinstance(small, str):
+                yield small
+            else:
+                place = Place(kept.tell(), len(small.image))
+                kept.write(small.image)
+                yield Fetched(scratch / KEPT, place, *small[1:])
+            if monotonic() - tick > TICK_SECONDS:
+                meanwhile()
+                tick = monotonic()
+
+
+def read_results(out: Path, rows: int) -> list[Sent | str]:
     """What became of each row of a call, in order, however img2dataset came by them."""
     tar = out / "00000.tar"
-    results: list[Fetched | str] = [NO_RESULT] * rows
+    if not is_complete(out):
+        sent = {int(key): Sent(tar, place) for key, place in pictures_in(tar).items()}
+        return [sent.get(row, TIMED_OUT) for row in range(rows)]
+    results: list[Sent | str] = [NO_RESULT] * rows
     try:
         table = _table(out / "00000.parquet")
         keys = {row["key"] for row in table if row["status"] == "success"}
@@ -137,20 +174,16 @@ def read_results(out: Path, rows: int) -> list[Fetched | str]:
 
 
 def _table(path: Path) -> list[dict[str, Any]]:
-    columns = ["key", "status", "error_message", *_FACTS]
+    columns = ["key", "status", "error_message"]
     rows: list[dict[str, Any]] = []
     with pq.ParquetFile(path) as table:
         for batch in table.iter_batches(_ROWS_AT_A_TIME, columns=columns):
-            for row in batch.to_pylist():
-                too_long = row["exif"] is not None and len(row["exif"]) > MAX_EXIF
-                rows.append(row | {"exif": None} if too_long else row)
+            rows += batch.to_pylist()
     return rows
 
 
-def _result(row: dict[str, Any], tar: Path, places: dict[str, Place]) -> Fetched | str:
+def _result(row: dict[str, Any], tar: Path, places: dict[str, Place]) -> Sent | str:
     if row["status"] != "success":
         return stable_reason(row["error_message"] or "")
     place = places.get(row["key"])
-    if place is None:
-        return NO_RESULT
-    return Fetched(tar, row["key"], place, *(row[name] for name in _FACTS))
+    return NO_RESULT if place is None else Sent(tar, place)

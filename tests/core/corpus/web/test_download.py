@@ -56,8 +56,8 @@ FAILURES = {
     "loop/": "too many redirects",
     "robots/noai": "opted out",
     "robots/mudg=noimageai": "opted out",
-    "html/x.jpg": "not an image",
-    "many-pixels/": "too many pixels",
+    "html/x.jpg": "image: not an image (html)",
+    "many-pixels/": "image: too many pixels",
     "liar/": "HTTP 403",
     "good/pink": "hash mismatch",
 }

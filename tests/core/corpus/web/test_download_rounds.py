@@ -132,8 +132,6 @@ def test_what_img2dataset_is_told(
     for name in ("AWS_SECRET_ACCESS_KEY", "no_proxy", "NO_PROXY", "PYTHONHOME", "REQUEST_METHOD"):
         monkeypatch.setenv(name, "*")
     changed = {
-        "image_size": 99,
-        "quality": 77,
         "user_agent": "None",
         "opt_out_directives": ("noai", "noindex"),
     }
@@ -149,9 +147,36 @@ def test_what_img2dataset_is_told(
     assert environment["NO_ALBUMENTATIONS_UPDATE"] == environment["DO_NOT_TRACK"] == "1"
     assert environment["WANDB_MODE"] == "disabled" and options["enable_wandb"] is False
     assert environment["HOME"].startswith(str(tmp_path / "out"))
-    assert (options["image_size"], options["encode_quality"], options["user_agent_token"]) == (99, 77, "None")
+    assert options["user_agent_token"] == "None"
     assert options["disallowed_header_directives"] == ["noai", "noindex"]
-    assert (options["retries"], options["resize_only_if_bigger"]) == (0, True)
+    assert options["retries"] == 0
+
+
+def test_f82_img2dataset_decodes_nothing(tmp_path: Path, settings: DownloadSettings) -> None:
+    download(links_to("ok/red"), tmp_path / "out", settings)
+    (call,) = calls(tmp_path)
+    options = call["options"]
+    assert (options["disable_all_reencoding"], options["resize_mode"]) == (True, "no")
+    assert options["extract_exif"] is False
+
+
+def test_f82_the_deadline_blames_rows_that_were_late_and_keeps_the_others(
+    tmp_path: Path, settings: DownloadSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only those are asked again, and what was there in time is not fetched a second time."""
+    monkeypatch.setattr(img2dataset, "time_limit", lambda *_: 6.0)
+    links = links_to("ok/red", "hang", *["ok/blue"] * 18)
+    done = download(links, tmp_path / "out", settings.model_copy(update={"retries": 1}))
+    assert done.images == 19 and done.reasons.keys() <= {"timed out", "no result"}
+    assert [len(call["urls"]) for call in calls(tmp_path)] == [20, 1]
+
+
+def test_f82_a_large_list_is_fetched_in_several_calls(
+    tmp_path: Path, settings: DownloadSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "ROWS_PER_CALL", 2)
+    done = download(links_to(*["ok/red"] * 5), tmp_path / "out", settings)
+    assert done.images == 5 and [len(call["urls"]) for call in calls(tmp_path)] == [2, 2, 1]
 
 
 def test_f60_links_that_are_not_for_the_web_never_reach_img2dataset(
@@ -233,7 +258,7 @@ def test_f34_a_full_disk_leaves_nothing_behind(
     def full(*_: object) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mudg_core.corpus.web.download.with_orientation", full)
+    monkeypatch.setattr("mudg_core.corpus.web.download.read_places", full)
     with pytest.raises(OrchestrationError, match="No space left"):
         download(links_to("ok/red"), tmp_path / "out", settings)
     assert not list((tmp_path / "out").iterdir())

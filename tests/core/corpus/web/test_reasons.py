@@ -24,9 +24,6 @@ MESSAGES = {
     "The last 30x error message was:\nFound": "too many redirects",
     "Use of image disallowed by X-Robots-Tag directive": "opted out",
     "hash mismatch": "hash mismatch",
-    "Image decoding error": "not an image",
-    "OpenCV(4.14.0) /io/loadsave.cpp:79: error: (-215:Assertion failed) pixels <= CV_IO_MAX_IMAGE_PIXELS "
-    "in function 'validateInputImageSize'\n": "too many pixels",
     "<urlopen error timed out>": "timed out",
     "The read operation timed out": "timed out",
     "IncompleteRead(38 bytes read, 962 more expected)": "connection cut",

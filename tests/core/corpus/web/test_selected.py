@@ -125,7 +125,7 @@ def test_f61_to_f70_strangers_through_the_real_downloader(
         "endless/": "refused: too large",
         "chain/2": "refused: loopback address",
         "robots/noai": "opted out",
-        "html/x.jpg": "not an image",
+        "html/x.jpg": "image: not an image (html)",
         "good/pink": "hash mismatch",
         "good/red": None,
     }

@@ -1,0 +1,163 @@
+"""Pictures from the web, decoded and made small in a process of their own.
+
+Our decoder refuses what it can judge by a header. Whatever still hurts a decoder, by time or by a crash, ends
+that process and costs one picture: its row is refused, and the next one gets a new process.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple
+
+from PIL import Image
+
+from mudg_core.corpus.decode import Limits, Refused, decode_measured
+from mudg_core.errors import OrchestrationError
+
+TOO_SLOW = "image: too slow to decode"
+CRASHED = "image: crashed the decoder"
+CPU_SECONDS = 20.0  # for one picture; the worst that our decoder lets pass takes a few
+_SIZE = struct.Struct(">I")
+_INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
+_ROOT = Path(__file__).parents[3]
+
+
+class Small(NamedTuple):
+    """An upright JPEG, and the sizes that the picture has and had."""
+
+    image: bytes
+    width: int
+    height: int
+    original_width: int
+    original_height: int
+
+
+class How(NamedTuple):
+    """`side`: the shorter side of what is kept, never enlarged."""
+
+    side: int
+    quality: int
+    max_bytes: int
+    max_pixels: int
+    cpu_seconds: float = CPU_SECONDS
+
+
+class Shrinker:
+    """Gives what a picture becomes, or the reason why it is refused."""
+
+    def __init__(self, how: How) -> None:
+        self.how = how
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Shrinker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def __call__(self, data: bytes) -> Small | str:
+        process = self._process = self._process or self._start()
+        assert process.stdin and process.stdout
+        try:
+            _send(process.stdin, data)
+            facts, image = json.loads(_receive(process.stdout)), _receive(process.stdout)
+        except (EOFError, BrokenPipeError):
+            return self._why_it_ended()
+        return str(facts["reason"]) if "reason" in facts else Small(image, *facts["sizes"])
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Without our secrets, and out of reach of a terminal's Ctrl-C: it ends when its input does."""
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, json.dumps(self.how)],
+            env=environment | {"PYTHONPATH": str(_ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def _why_it_ended(self) -> str:
+        code = self._end()
+        if code >= 0:  # not the picture's doing: an import that failed, or no memory
+            raise OrchestrationError(
+                what=f"the process that decodes images from the web ended with exit code {code}",
+                fix="see its last words above; free memory if it is short, and run again",
+            )
+        return TOO_SLOW if code == -signal.SIGPROF else CRASHED
+
+    def _end(self) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        assert process.stdin and process.stdout
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdout.close()
+        try:
+            return process.wait(self.how.cpu_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+
+def shrink(data: bytes, how: How) -> Small:
+    """Raises `Refused`, and only that, for a bad picture."""
+    limits = Limits(max_bytes=how.max_bytes, max_pixels=how.max_pixels)
+    image, original = decode_measured(data, limits, how.side)
+    if min(image.size) > how.side:
+        scale = how.side / min(image.size)
+        wide, high = (max(how.side, round(length * scale)) for length in image.size)
+        image = image.resize((wide, high), Image.Resampling.BICUBIC)
+    stored = io.BytesIO()
+    image.save(stored, "JPEG", quality=how.quality)
+    return Small(stored.getvalue(), *image.size, *original)
+
+
+def serve(pictures: IO[bytes], answers: IO[bytes], how: How) -> None:
+    """One picture after the other, each with so much CPU time and no more: the system ends us at its end."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    with suppress(EOFError):
+        while True:
+            data = _receive(pictures)
+            signal.setitimer(signal.ITIMER_PROF, how.cpu_seconds)
+            try:
+                small = shrink(data, how)
+                facts, image = {"sizes": small[1:]}, small.image
+            except Refused as refused:
+                facts, image = {"reason": refused.reason}, b""  # type: ignore[dict-item]
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            _send(answers, json.dumps(facts).encode())
+            _send(answers, image)
+
+
+def _send(stream: IO[bytes], data: bytes) -> None:
+    stream.write(_SIZE.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes:
+    head = _exactly(stream, _SIZE.size)
+    return _exactly(stream, _SIZE.unpack(head)[0])
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer, How(*json.loads(sys.argv[1])))
