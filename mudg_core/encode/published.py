@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from mudg_core.corpus.sources import embeddings
+from mudg_core.corpus.sources import embeddings, tables
 from mudg_core.corpus.sources.embeddings import Partition
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.corpus.sources.shard import SourceShard
@@ -25,7 +25,6 @@ from mudg_core.errors import DataError
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
 
-BLOCK = 16_384
 CHECKED_CAPTIONS, SAME_MODEL = 64, 0.98
 NAMES = {
     "key": ("key", "image_path"),
@@ -93,7 +92,11 @@ def _refusals(rows: Int64, lines: pa.Table, good: Any, file: str) -> list[Refusa
 
 
 def _lines(partition: Partition) -> Iterator[pa.Table]:
-    for batch in partition.metadata.iter_batches(BLOCK):
+    """Only our columns: nobody's other columns are unpacked."""
+    names = {name for names in NAMES.values() for name in names}
+    there = partition.metadata.schema_arrow.names
+    columns = [name for name in there if name in names] or there[:1]
+    for batch in tables.batches(partition.metadata, columns, "metadata of published embeddings"):
         yield pa.Table.from_batches([batch])
 
 

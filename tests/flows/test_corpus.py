@@ -32,7 +32,7 @@ BAD = {
     "chain/2": "refused: loopback address",
     "to/file": "refused: scheme",
     "robots/noai": "opted out",
-    "html/x.jpg": "not an image",
+    "html/x.jpg": "image: not an image (html)",
 }
 
 

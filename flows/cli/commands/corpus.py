@@ -17,6 +17,10 @@ def corpus_add(
         str, typer.Argument(help="A path, file:///path or s3://bucket/prefix; also one .tar or .parquet.")
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is there.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Register all of a source anew whose files have changed.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Replace it; without, only say what follows.")] = False,
     as_json: AsJson = False,
     file: SettingsFile = None,
     changes: Overrides = None,
@@ -29,9 +33,29 @@ def corpus_add(
     since. Example: `mudg corpus add s3://bucket/laion --set storage.endpoint_url=https://s3.example.org`
     """
     with exit_codes(as_json):
-        from flows.cli.corpus import run_add
+        if replace:
+            from flows.cli.corpus_remove import run_replace
 
-        run_add(url, dry_run, as_json, settings_from(file, changes))
+            run_replace(url, yes and not dry_run, as_json, settings_from(file, changes))
+        else:
+            from flows.cli.corpus import run_add
+
+            run_add(url, dry_run, as_json, settings_from(file, changes))
+
+
+@app.command("remove")
+def corpus_remove(
+    source: Annotated[str, typer.Argument(help="As `mudg corpus status` shows it; it need not exist.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what follows.")] = False,
+    as_json: AsJson = False,
+    file: SettingsFile = None,
+    changes: Overrides = None,
+) -> None:
+    """Take a source out of the corpus. Without --yes, only say what follows for the index and lineage."""
+    with exit_codes(as_json):
+        from flows.cli.corpus_remove import run_remove
+
+        run_remove(source, yes, as_json, settings_from(file, changes))
 
 
 @app.command("status")

@@ -6,21 +6,21 @@ Only listed and opened here; what they become is in `encode.published`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mudg_core.corpus.sources import tables
 from mudg_core.corpus.sources.files import Entry, SourceFiles
 from mudg_core.corpus.sources.shard import SourceFile
 from mudg_core.errors import DataError
 
 IMAGE = re.compile(r"(?P<top>(?:.*/)?)img_emb/img_emb_(?P<part>\d+)\.npy")
-HEADER_BYTES = 1 << 16
+HEADER_BYTES = 4096  # of which numpy writes 128
 AGAIN = "fetch the partition again, or leave it out"
 
 
@@ -43,7 +43,7 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
         _, metadata = siblings(entry.name)
         if metadata not in names:
             raise DataError(what=f"there is no {metadata}", where=f"{files.url}/{entry.name}", fix=AGAIN)
-        rows = _rows(files, entry)
+        rows = _checked_rows(files, entry, {other.name: other for other in entries})
         if rows:
             known = files.fingerprint(entry)
             yield [SourceFile(name=entry.name, size=entry.size, rows=rows, fingerprint=known)]
@@ -65,28 +65,19 @@ def opened(files: SourceFiles, file: SourceFile, scratch: Path) -> Iterator[Part
         files.local(file.name, scratch) as images,
         files.local(metadata, scratch) as lines,
         files.local(texts, scratch) if files.objects.exists(texts) else nullcontext() as captions,
-        _parquet(lines, where) as table,
+        tables.open_table(lines, lines.stat().st_size, f"{files.url}/{metadata}") as table,
     ):
         files.expect(file.name, file.fingerprint, images)
         yield Partition(_array(images, where), _array(captions, where) if captions else None, table)
 
 
 def _array(path: Path, where: str) -> Any:
+    with path.open("rb") as stream:
+        _shape(stream, path.stat().st_size, where)
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(what=f"cannot be read as .npy: {error}", where=where, fix=AGAIN) from error
-    if found.ndim != 2 or found.dtype not in (np.float16, np.float32):
-        what = f"features are {found.dtype} of shape {found.shape}, not float16 or float32 rows"
-        raise DataError(what=what, where=where, fix="write them as float16 (n, dim)")
-    return found
-
-
-def _parquet(path: Path, where: str) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(what=f"the metadata cannot be read: {error}", where=where, fix=AGAIN) from error
 
 
 def _order(name: str) -> tuple[str, int]:
@@ -95,18 +86,47 @@ def _order(name: str) -> tuple[str, int]:
     return found["top"], int(found["part"])
 
 
-def _rows(files: SourceFiles, entry: Entry) -> int:
+def _checked_rows(files: SourceFiles, image: Entry, entries: Mapping[str, Entry]) -> int:
+    """How many rows a partition has, if its headers agree with each other and with the sizes of its files."""
+    texts, metadata = siblings(image.name)
+    shape = _shape_of(files, image)
+    if texts in entries and _shape_of(files, entries[texts]) != shape:
+        what = f"{_shape_of(files, entries[texts])} texts beside {shape} images"
+        raise DataError(what=what, where=f"{files.url}/{texts}", fix=AGAIN)
+    where = f"{files.url}/{metadata}"
+    with files.open(entries[metadata]) as stream:
+        lines = tables.open_table(stream, entries[metadata].size, where).metadata.num_rows
+    if lines != shape[0]:
+        raise DataError(what=f"{lines} rows of metadata, {shape[0]} of images", where=where, fix=AGAIN)
+    return shape[0]
+
+
+def _shape_of(files: SourceFiles, entry: Entry) -> tuple[int, int]:
     """From the header alone."""
+    with files.open(entry) as stream:
+        return _shape(stream, entry.size, f"{files.url}/{entry.name}")
+
+
+def _shape(stream: IO[bytes], size: int, where: str) -> tuple[int, int]:
+    """What the header of an .npy says, if it is what we take and the file is as long as that. A header is a
+    Python literal that a stranger wrote, so reading it may raise almost anything."""
     try:
-        with files.open(entry) as stream:
-            version = np.lib.format.read_magic(stream)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, _, _ = read(stream, HEADER_BYTES)
-    except (ValueError, OSError, EOFError) as error:
-        where = f"{files.url}/{entry.name}"
-        raise DataError(what=f"cannot be read as .npy: {error}", where=where, fix=AGAIN) from error
-    return int(shape[0]) if shape else 0
+        version = np.lib.format.read_magic(stream)
+        versions = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, fortran, dtype = versions[version](stream, HEADER_BYTES)
+        start = stream.tell()
+    except Exception as error:
+        what = f"cannot be read as .npy: {type(error).__name__}: {str(error)[:200]}"
+        raise DataError(what=what, where=where, fix=AGAIN) from error
+    if len(shape) != 2 or fortran or dtype not in (np.float16, np.float32) or shape[0] < 0 or shape[1] < 1:
+        order = " in Fortran order" if fortran else ""
+        what = (
+            f"features are {str(dtype)[:50]} of shape {str(shape)[:100]}{order}, not float16 or float32 rows"
+        )
+        raise DataError(what=what, where=where, fix="write them as float16 (n, dim)")
+    rows, dim = (int(length) for length in shape)
+    expected = start + rows * dim * dtype.itemsize
+    if size != expected:
+        what = f"the header claims {rows} rows of {dim}, {expected} bytes in all; the file has {size}"
+        raise DataError(what=what, where=where, fix=AGAIN)
+    return rows, dim

@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mudg_core.corpus.sources import tables
 from mudg_core.corpus.sources.files import Entry, SourceFiles
 from mudg_core.corpus.sources.shard import SourceFile, SourceShard
 from mudg_core.errors import DataError
+
+MAX_SHARD_BYTES = 512 << 20
 
 # What a column is called by those who publish such lists; the first that is there counts.
 NAMES = {
@@ -32,7 +35,7 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
         if entry.suffix != "parquet":
             continue
         with files.open(entry) as stream:
-            rows = _opened(stream, f"{files.url}/{entry.name}").metadata.num_rows
+            rows = _opened(stream, entry, files).metadata.num_rows
         known = files.fingerprint(entry)
         for start in range(0, rows, rows_per_shard):
             here = min(rows_per_shard, rows - start)
@@ -42,34 +45,55 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
 
 def read(files: SourceFiles, shard: SourceShard) -> pa.Table:
     """The links of a shard, with the columns of NAMES that there are."""
-    tables = [_slice(files, file) for file in shard.files]
-    return pa.concat_tables(tables, promote_options="default")
+    slices = [_slice(files, file) for file in shard.files]
+    return pa.concat_tables(slices, promote_options="default")
 
 
 def _slice(files: SourceFiles, wanted: SourceFile) -> pa.Table:
     """Only the row groups that hold the rows, and of these only our columns."""
-    tables, first = [], 0
+    found, first, left = list[pa.RecordBatch](), 0, MAX_SHARD_BYTES
     files.expect(wanted.name, wanted.fingerprint)
-    with files.open(Entry(wanted.name, wanted.size)) as stream:
-        table = _opened(stream, f"{files.url}/{wanted.name}")
+    entry, end = Entry(wanted.name, wanted.size), wanted.start + wanted.rows
+    with files.open(entry) as stream:
+        table = _opened(stream, entry, files)
         columns = _columns(table.schema_arrow)
+        theirs = list(columns.values())
         for group in range(table.num_row_groups):
             rows = table.metadata.row_group(group).num_rows
-            if first < wanted.start + wanted.rows and wanted.start < first + rows:
-                begin = max(0, wanted.start - first)
-                found = table.read_row_group(group, columns=list(columns.values()))
-                tables.append(found.slice(begin, wanted.start + wanted.rows - max(first, wanted.start)))
+            if first < end and wanted.start < first + rows:
+                read = tables.batches(table, theirs, f"{files.url}/{wanted.name}", [group])
+                for part in _between(read, wanted.start - first, end - first):
+                    found.append(part)
+                    left -= part.nbytes
+                    if left < 0:
+                        raise _too_much(f"{files.url}/{wanted.name}")
             first += rows
-    return pa.concat_tables(tables).select(list(columns.values())).rename_columns(list(columns))
+    return pa.Table.from_batches(found).select(theirs).rename_columns(list(columns))
 
 
-def _opened(stream: object, where: str) -> pq.ParquetFile:
-    try:
-        table = pq.ParquetFile(stream)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            what=f"not a parquet file: {error}", where=where, fix="fetch the file again"
-        ) from error
+def _between(batches: Iterator[pa.RecordBatch], start: int, end: int) -> Iterator[pa.RecordBatch]:
+    """Of the rows of a row group those from `start` to `end`; nothing behind them is read."""
+    first = 0
+    for batch in batches:
+        begin, stop = max(start - first, 0), min(end - first, batch.num_rows)
+        if begin < stop:
+            yield batch.slice(begin, stop - begin)
+        first += batch.num_rows
+        if first >= end:
+            return
+
+
+def _too_much(where: str) -> DataError:
+    return DataError(
+        what=f"the links of one shard unpack to more than {MAX_SHARD_BYTES >> 20} MB",
+        where=where,
+        fix="lower corpus.rows_per_shard and add the file again, or leave it out",
+    )
+
+
+def _opened(stream: object, entry: Entry, files: SourceFiles) -> pq.ParquetFile:
+    where = f"{files.url}/{entry.name}"
+    table = tables.open_table(stream, entry.size, where)
     missing = {"url", "caption"} - _columns(table.schema_arrow).keys()
     if missing:
         raise DataError(

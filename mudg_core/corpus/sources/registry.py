@@ -1,4 +1,5 @@
-"""The corpus: which shards of which sources belong to it, in order. It only grows.
+"""The corpus: which shards of which sources belong to it, in order. Row numbers are given out once: a source
+that is removed takes its numbers with it, and one that is replaced gets new ones.
 
 One artifact names all shards, and the pointer `corpus` names that artifact. Two people who add at the same
 time cannot lose each other's shards: the pointer moves only from where they saw it.
@@ -71,21 +72,62 @@ def inspect(url: str, store: ArtifactStore, rows_per_shard: int, tell: Tell = la
     return Inspection(files.url, kind, found, len(entries))
 
 
-def add(store: ArtifactStore, inspection: Inspection, rows_per_shard: int) -> Added:
-    """Registers what is new. Adding a source again registers the files that came since."""
+def add(store: ArtifactStore, inspection: Inspection, rows_per_shard: int, *, replace: bool = False) -> Added:
+    """Registers what is new. Adding a source again registers the files that came since; to `replace` it is to
+    register all of it anew, and none of what was."""
     for _ in range(TRIES):
         pointer = store.pointer(POINTER)
         before = list(refs(store, pointer))
+        end = _end(store, pointer, before)
+        if replace:
+            before = [ref for ref in before if _url(store, ref) != inspection.url]
         known = {(s.url, *file.identity): file for s in _load(store, before) for file in s.files}
-        added = _new(store, inspection, rows_per_shard, known, _end(store, before))
-        if not added.new:
+        added = _new(store, inspection, rows_per_shard, known, end)
+        if not added.new or _moved(store, pointer, [*before, *added.new], end + added.rows):
             return added
-        try:
-            store.move_pointer(POINTER, _name(store, [*before, *added.new]), pointer)
-        except ConflictError:
-            continue  # somebody else has added: their rows come first
-        return added
-    raise ConflictError(
+    raise _busy()
+
+
+def remove(store: ArtifactStore, url: str) -> list[ArtifactRef]:
+    """Takes a source out of the corpus, and returns the shards that it had. Its files are not looked at."""
+    for _ in range(TRIES):
+        pointer = store.pointer(POINTER)
+        before = list(refs(store, pointer))
+        gone = [ref for ref in before if _url(store, ref) == url]
+        rest = [ref for ref in before if ref not in set(gone)]
+        if not gone or _moved(store, pointer, rest, _end(store, pointer, before)):
+            return gone
+    raise _busy()
+
+
+def registered_url(store: ArtifactStore, text: str) -> str:
+    """The URL of a source that is registered, from what people type for it. It need not exist any more."""
+    urls = {_url(store, ref) for ref in refs(store)}
+    for candidate in (text, text.rstrip("/"), f"file://{Path(text).expanduser().absolute()}"):
+        if candidate in urls:
+            return candidate
+    raise InputError(
+        what=f"no source of the corpus is called {text[:200]!r}",
+        where=store.url,
+        fix="`mudg corpus status` lists them",
+    )
+
+
+def _url(store: ArtifactStore, ref: ArtifactRef) -> str:
+    return str(store.manifest(ref).facts["url"])
+
+
+def _moved(store: ArtifactStore, pointer: Pointer | None, members: list[ArtifactRef], end: int) -> bool:
+    """Whether these are the corpus now; if not, somebody else was faster, and theirs counts first."""
+    try:
+        store.move_pointer(POINTER, _name(store, members, end), pointer)
+    except ConflictError:
+        return False
+    return True
+
+
+def _busy() -> ConflictError:
+    return ConflictError(
         what="the corpus is being changed without pause", fix="run again when nobody else adds"
     )
 
@@ -118,7 +160,7 @@ def _new(
         raise DataError(
             what=f"{len(changed)} files have changed since they were added: {', '.join(changed[:5])}",
             where=inspection.url,
-            fix="put new data into new files; rows that are in the index cannot change what they are",
+            fix="put new data into new files, or register all of it anew: `mudg corpus add --replace`",
         )
     made, rows = [], first_row
     for group in _grouped(fresh, rows_per_shard):
@@ -143,20 +185,31 @@ def _grouped(parts: Sequence[SourceFile], rows_per_shard: int) -> Iterator[list[
         yield group
 
 
-def _name(store: ArtifactStore, members: list[ArtifactRef]) -> ArtifactRef:
+def _name(store: ArtifactStore, members: list[ArtifactRef], end: int) -> ArtifactRef:
+    """`end` is the first row that nobody ever had: where the last source was removed, members do not tell."""
+
     def make(scratch: Path) -> Facts:
         (scratch / "shards.txt").write_text("".join(f"{ref}\n" for ref in members))
-        return Facts({"shards": len(members), "rows": _end(store, members)})
+        return Facts({"shards": len(members), "rows": end})
 
-    return store.build(Recipe(stage=STAGE, algorithm=1, parents={ROLE: tuple(members)}), make)
+    settings = {} if end == _last(store, members) else {"inputs": {"rows": end}}
+    return store.build(
+        Recipe(stage=STAGE, algorithm=1, settings=settings, parents={ROLE: tuple(members)}), make
+    )
 
 
 def _load(store: ArtifactStore, members: Sequence[ArtifactRef]) -> Iterator[SourceShard]:
     return (shards.load(store, ref) for ref in members)
 
 
-def _end(store: ArtifactStore, members: Sequence[ArtifactRef]) -> int:
-    """The first row that nobody has."""
+def _end(store: ArtifactStore, pointer: Pointer | None, members: Sequence[ArtifactRef]) -> int:
+    """The first row that nobody ever had."""
+    told = int(str(store.manifest(pointer.ref).facts["rows"])) if pointer else 0
+    return max(told, _last(store, members))
+
+
+def _last(store: ArtifactStore, members: Sequence[ArtifactRef]) -> int:
+    """The row behind the last one."""
     if not members:
         return 0
     facts = store.manifest(members[-1]).facts

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from mudg_core.corpus.sources import registry, shard
-from mudg_core.errors import DataError
+from mudg_core.errors import DataError, InputError
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactStore
 from tests.core.corpus.sources import making
@@ -87,3 +88,42 @@ def test_the_same_files_give_the_same_shards(tmp_path: Path) -> None:
 
 def test_nothing_was_added(store: ArtifactStore) -> None:
     assert registry.refs(store) == ()
+
+
+def test_f83_a_source_is_removed_even_if_its_files_are_gone(store: ArtifactStore, tmp_path: Path) -> None:
+    """Its row numbers go with it: nobody else gets them."""
+    images, folder = making.images(tmp_path / "images"), making.tars(tmp_path / "source", 2)
+    add(store, images)
+    add(store, folder)
+    shutil.rmtree(folder)
+    url = registry.registered_url(store, f"{folder}/")
+    assert len(registry.remove(store, url)) == 2 and spans(store) == [(0, 6)]
+    assert registry.remove(store, url) == []
+    add(store, making.tars(tmp_path / "other", 1))
+    assert spans(store) == [(0, 6), (46, 20)]
+
+
+def test_f83_the_last_source_can_be_removed(store: ArtifactStore, tmp_path: Path) -> None:
+    folder = making.tars(tmp_path / "source", 1)
+    add(store, folder)
+    registry.remove(store, f"file://{folder}")
+    assert list(registry.refs(store)) == []
+    add(store, folder)
+    assert spans(store) == [(20, 20)]
+
+
+def test_f83_a_source_that_changed_is_replaced_under_new_numbers(
+    store: ArtifactStore, tmp_path: Path
+) -> None:
+    folder = making.tars(tmp_path / "source", 2)
+    add(store, folder)
+    (folder / "00001.tar").write_bytes((folder / "00000.tar").read_bytes())
+    with pytest.raises(DataError, match="corpus add --replace"):
+        add(store, folder)
+    registry.add(store, registry.inspect(str(folder), store, 20), 20, replace=True)
+    assert spans(store) == [(40, 20), (60, 20)]
+
+
+def test_f83_what_is_no_source_of_the_corpus_is_not_removed(store: ArtifactStore) -> None:
+    with pytest.raises(InputError, match="mudg corpus status"):
+        registry.registered_url(store, "/nowhere")
