@@ -19,6 +19,7 @@ from PIL import Image
 
 import mudg_core.encode.torchvision_ops  # noqa: F401  (before open_clip is imported)
 from mudg_core.encode import lean
+from mudg_core.encode.model_folder import check_folder
 from mudg_core.encode.tokens import tokenised
 from mudg_core.encode.weights import local_files, locate, weights_digest
 from mudg_core.errors import ModelError
@@ -169,7 +170,7 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
     """The model called `name`, in evaluation mode, ready on `device`."""
     path, pretrained = locate(name)
     if pretrained is None:
-        local_files(name, path)
+        check_folder(name, local_files(name, path)[0].parent)
     elif pretrained.endswith(".safetensors"):
         weights_digest(name)  # tells of a missing file in our words
     return _load(name, path, pretrained, device)

@@ -14,12 +14,14 @@ import functools
 import hashlib
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from mudg_core.errors import InputError, ModelError
 
 DEMO_MODELS = Path(__file__).parent / "demo"
+DEMO_NAMES = ("index", "student")
 CONFIG_FILE = "open_clip_config.json"
 WEIGHTS_FILE = "open_clip_model.safetensors"
 PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
@@ -28,7 +30,7 @@ PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 def locate(name: str) -> tuple[str, str | None]:
     """What open_clip wants for a name: (model or `local-dir:` path, hub tag or file or nothing)."""
     if name.startswith("demo:"):
-        return f"local-dir:{DEMO_MODELS / name.removeprefix('demo:')}", None
+        return f"local-dir:{DEMO_MODELS / _demo(name)}", None
     if name.startswith("local-dir:"):
         return name, None
     architecture, _, tag = name.partition("/")
@@ -45,6 +47,27 @@ def locate(name: str) -> tuple[str, str | None]:
             fix="convert it to safetensors, on a machine that you can spare",
         )
     return architecture, tag
+
+
+def _demo(name: str) -> str:
+    """One of the two: `demo:/data/x` would be a folder anywhere."""
+    model = name.removeprefix("demo:")
+    if model not in DEMO_NAMES:
+        raise ModelError(
+            what="there is no such demo model", where=name, fix="take demo:index or demo:student"
+        )
+    return model
+
+
+def path_in(name: str) -> str | None:
+    """The path that a model's name holds. Only what cannot be one counts as none."""
+    if name in {f"demo:{model}" for model in DEMO_NAMES}:
+        return None
+    if name.startswith("local-dir:"):
+        return name.removeprefix("local-dir:")
+    if re.fullmatch(r"[\w.+-]+/[\w+-]+", name, re.ASCII):
+        return None  # ARCHITECTURE/TAG of the hub
+    return name.partition("/")[2] or name
 
 
 def absolute(name: str) -> str:
