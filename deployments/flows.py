@@ -65,6 +65,7 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
     from flows import build_classifier as classifier
     from flows.target_runs import ALREADY_RUNNING, claim, run_url
     from mudg_core.storage import ArtifactStore
+    from mudg_core.target.handed_in import check_submitted, unpacked, without_files
     from mudg_core.target.submissions import Submissions
 
     ready, mine = worker_settings(settings), str(runtime.flow_run.id)
@@ -75,7 +76,9 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
         return Cancelled(message=f"submission {submission} was cancelled")
     if claimed.run != mine:
         return Completed(name=ALREADY_RUNNING, message=f"another run has it: {run_url(claimed.run)}")
-    built = classifier.build_classifier.fn(ready, claimed.target)
+    check_submitted(without_files(claimed.target, claimed.files), ready.target.allowed_paths, submission)
+    with unpacked(claimed.target, claimed.files) as target:
+        built = classifier.build_classifier.fn(ready, target)
     outcome = _outcome(store, built)
     desk.finish(claimed, outcome)
     return Completed(message=_said(outcome), data=outcome)

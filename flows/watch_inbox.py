@@ -20,7 +20,8 @@ from mudg_core.target.submissions import Submission
 )
 def watch_inbox(settings: Settings) -> Watched:
     """inbox → submissions → events. What one spec or one request has failed is told after all were tried."""
-    watched = Watcher(ArtifactStore(settings.storage).objects, announce, look).watch()
+    objects, allowed = ArtifactStore(settings.storage).objects, settings.target.allowed_paths
+    watched = Watcher(objects, announce, look, allowed=allowed).watch()
     logger = get_run_logger()
     for path in watched.refused:
         logger.warning("%s was refused: inbox-refused/ has it, with the reason", path)

@@ -17,9 +17,13 @@ from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 from flows.clusters import scheduler
 from flows.session import prepared, warn_if_unreachable
 from mudg_core.errors import SettingsError
-from mudg_core.settings import Settings, load_settings
+from mudg_core.settings import Json, Settings, load_settings
+from mudg_core.target.handed_in import check_paths
 
-WORKERS_OWN = ("storage", "compute")
+SOURCE = "parameter `settings` of the run"
+WORKERS_OWN = ("storage", "compute", "target")
+# A program that the worker would run, and what the guard of links lets through.
+NO_RUNS = {"download": ("command", "allow_networks")}
 
 
 def worker_settings(changes: Mapping[str, Any] | None = None) -> Settings:
@@ -27,12 +31,25 @@ def worker_settings(changes: Mapping[str, Any] | None = None) -> Settings:
     if taken := sorted(set(WORKERS_OWN) & set(changes or ())):
         raise SettingsError(
             what=f"settings.{taken[0]} is the worker's own, and no run can change it",
-            where="parameter `settings` of the run",
+            where=SOURCE,
             fix=f"set MUDG_{taken[0].upper()}__… where the Prefect worker is started",
         )
-    settings = load_settings(overrides=changes, source="parameter `settings` of the run")
+    settings = load_settings(overrides=changes, source=SOURCE)
+    _check_changes(dict(changes or {}), settings)
     _check_paths(settings)
     return prepared(settings)
+
+
+def _check_changes(changes: Json, settings: Settings) -> None:
+    """Whoever can start a run is not whoever owns the worker's files and programs."""
+    for area, names in NO_RUNS.items():
+        if taken := sorted(set(names) & set(changes.get(area, ()))):
+            raise SettingsError(
+                what=f"settings.{area}.{taken[0]} is the worker's own, and no run can change it",
+                where=SOURCE,
+                fix=f"set MUDG_{area.upper()}__{taken[0].upper()} where the Prefect worker is started",
+            )
+    check_paths(changes, settings.target.allowed_paths, SOURCE)
 
 
 def _check_paths(settings: Settings) -> None:

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from mudg_core.errors import SettingsError
+from mudg_core.yaml_text import load as load_yaml
 
 Json: TypeAlias = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
@@ -450,6 +451,21 @@ class GateSettings(Area):
         return self
 
 
+class TargetSettings(Area):
+    """What targets that others hand in may do on this machine. No target and no run can change it."""
+
+    allowed_paths: tuple[str, ...] = Field(
+        (), description="folders whose files a submitted target may name, absolute; empty: none"
+    )
+
+    @field_validator("allowed_paths")
+    @classmethod
+    def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
+        if relative := [folder for folder in folders if not Path(folder).is_absolute()]:
+            raise ValueError(f"{relative[0]!r} is not an absolute path")
+        return folders
+
+
 class Settings(Area):
     """The whole tree."""
 
@@ -461,6 +477,7 @@ class Settings(Area):
     download: DownloadSettings = DownloadSettings()
     encode: EncodeSettings = EncodeSettings()
     index: IndexSettings = IndexSettings()
+    target: TargetSettings = TargetSettings()
     augment: AugmentSettings = AugmentSettings()
     dataset: DatasetSettings = DatasetSettings()
     train: TrainSettings = TrainSettings()
@@ -538,7 +555,7 @@ def _read_file(path: Path) -> Json:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise SettingsError(what="the settings file is larger than 1 MiB", where=str(path))
-        tree = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        tree = load_yaml(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise SettingsError(
             what=f"the settings file cannot be read: {error}", where=str(path), fix="give a UTF-8 YAML file"
@@ -556,7 +573,7 @@ def _read_environment(environ: Mapping[str, str]) -> Json:
             continue
         *areas, leaf = name.removeprefix(ENV_PREFIX).lower().split("__")
         try:
-            value = yaml.safe_load(text)
+            value = load_yaml(text)
         except yaml.YAMLError as error:
             raise SettingsError(
                 what=f"{name} is not a YAML value", where="environment", fix="quote the value"

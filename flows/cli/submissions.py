@@ -36,10 +36,12 @@ LOST_POLLS = 20  # in a row: a server that is started again is waited for
 TASKS = 200
 
 
-def run_submit(target: Target, spec: Path, minutes: float, as_json: bool, settings: Settings) -> None:
+def run_submit(
+    target: Target, files: dict[str, str], spec: Path, minutes: float, as_json: bool, settings: Settings
+) -> None:
     """Stored first: whatever happens to the event, watch-inbox announces what nobody has heard of."""
     submissions = _open(settings)
-    submission = submissions.add(target, spec.read_bytes(), "command")
+    submission = submissions.add(target, spec.read_bytes(), "command", files=files)
     submissions.announce(submission, announce)
     with console.status("waiting for Prefect to start a run …"):
         run = _started(submission)

@@ -8,10 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from mudg_core.target.ready import READY
 from mudg_core.target.spec import Target
+from mudg_core.yaml_text import load as load_yaml
 
 BACKBONES = ("ViT-B/16", "ViT-L/14")
 
@@ -57,5 +56,5 @@ def _figure(table: dict[str, Any], values: list[float | None], target: str) -> I
 @cache
 def _tables() -> list[dict[str, Any]]:
     text = files("mudg_core.evaluate").joinpath("paper.yaml").read_text(encoding="utf-8")
-    tables: list[dict[str, Any]] = yaml.safe_load(text)
+    tables: list[dict[str, Any]] = load_yaml(text)
     return tables

@@ -1,24 +1,41 @@
-"""Specs that are handed in at one place and run at another: what they may say, and where their files are."""
+"""Specs that are handed in at one place and run at another: what they may say, and where their files are.
+
+A spec comes from whoever can write to the store or to Prefect, and it runs with the worker's rights. So it
+names no path of the worker, unless under a folder that the operator allows (`target.allowed_paths`): a list
+of descriptors is copied into an artifact, and any file is such a list. Files of phrases travel with a
+submission.
+"""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mudg_core.errors import InputError
+from mudg_core.settings import Json
+from mudg_core.target.descriptors import MAX_BYTES as MAX_PHRASES
+from mudg_core.target.names import NameCheck, check_classes
+from mudg_core.target.paths import images_path, lies_under, named_paths
 from mudg_core.target.spec import MAX_BYTES, Target, load_target, parse_target
+from mudg_core.target.text import read_text
 
-# Of the machine that runs a target; `download.command` would even be a program of the submitter's choice.
-NOT_THEIRS = ("storage", "compute", "gc", "corpus", "download")
+# All else is of the machine that runs a target; `download.command` would even be a program of theirs.
+THEIRS = ("profile", "encode", "index", "augment", "dataset", "train", "evaluate", "gate")
+PHRASES = ("descriptors", "prompts")  # of `augment`: small files, which are handed in with the spec
+FIX = "ask whoever runs the workers for target.allowed_paths, or use `mudg target submit` for descriptors"
 
 
-def read_here(path: Path) -> Target:
-    """A spec on this machine: lists of classes are read now, and paths are made to hold everywhere."""
+def read_here(path: Path) -> tuple[Target, dict[str, str]]:
+    """A spec on this machine, and the text of its files of phrases by their setting: lists of classes and
+    phrases are read now, and the other paths are made to hold everywhere."""
     target = load_target(path)
     _check_settings(target, str(path))
-    return target
+    return target, {name: _phrases(file) for name, file in _files(target)}
 
 
-def read_from_afar(data: bytes, where: str) -> Target:
+def read_from_afar(data: bytes, where: str, allowed: Sequence[str] = ()) -> Target:
     """A spec that somebody uploaded. Its paths would be read where it runs, so there is no folder that a
     relative one could start from."""
     if len(data) > MAX_BYTES:
@@ -31,11 +48,72 @@ def read_from_afar(data: bytes, where: str) -> Target:
             where=where,
             fix="give absolute paths of the machine that runs it, or use `mudg target submit`",
         )
+    check_submitted(target, allowed, where)
     return target
 
 
+def check_submitted(target: Target, allowed: Sequence[str], where: str) -> None:
+    """The gate that every target passes which somebody else has handed in, whichever way it came. Names are
+    looked at again: nobody need have read the spec by our reader."""
+    _check_settings(target, where)
+    check_classes(((name, where) for name in target.classes), NameCheck())
+    check_paths(target.settings, allowed, where)
+    path = images_path(target.evaluation) if target.evaluation else None
+    if path is not None:
+        _check_path("evaluation", path, allowed, where)
+
+
+def check_paths(settings: Json, allowed: Sequence[str], where: str) -> None:
+    """Settings that came from elsewhere name no path of this machine but those that the operator allows."""
+    for setting, path in named_paths(settings):
+        _check_path(f"settings.{setting}", path, allowed, where)
+
+
+@contextmanager
+def unpacked(target: Target, files: Mapping[str, str]) -> Iterator[Target]:
+    """The target with the files that were handed in with it, in a folder that is there within the block."""
+    with tempfile.TemporaryDirectory(prefix="mudg-phrases-") as folder:
+        augment = dict(target.settings.get("augment", {}))
+        for name in (name for name in PHRASES if name in files):
+            suffix = ".json" if str(augment.get(name)).lower().endswith(".json") else ".txt"
+            file = Path(folder, f"{name}{suffix}")
+            file.write_text(files[name], encoding="utf-8")
+            augment[name] = str(file)
+        settings = target.settings | {"augment": augment} if augment else target.settings
+        yield target.model_copy(update={"settings": settings})
+
+
+def without_files(target: Target, files: Mapping[str, str]) -> Target:
+    """What is left of a target for the gate to look at: paths of files that came along are not read."""
+    augment = target.settings.get("augment")
+    if not isinstance(augment, dict):
+        return target
+    kept = {name: value for name, value in augment.items() if name not in PHRASES or name not in files}
+    return target.model_copy(update={"settings": target.settings | {"augment": kept}})
+
+
+def _files(target: Target) -> list[tuple[str, str]]:
+    augment = target.settings.get("augment")
+    values = augment if isinstance(augment, dict) else {}
+    return [(name, str(values[name])) for name in PHRASES if values.get(name)]
+
+
+def _phrases(file: str) -> str:
+    return read_text(file, "file of phrases", MAX_PHRASES, "see docs/target.md for what is read")
+
+
+def _check_path(setting: str, path: str, allowed: Sequence[str], where: str) -> None:
+    """One answer for paths that exist and paths that do not: it tells nothing about the worker's disk."""
+    if not lies_under(path, allowed):
+        raise InputError(
+            what=f"{setting} names a path of the worker that is in no folder it allows: {path[:200]}",
+            where=where,
+            fix=FIX,
+        )
+
+
 def _check_settings(target: Target, where: str) -> None:
-    if taken := sorted(set(NOT_THEIRS) & target.settings.keys()):
+    if taken := sorted(target.settings.keys() - set(THEIRS)):
         raise InputError(
             what=f"settings.{taken[0]} cannot be changed by a target that is handed in",
             where=where,

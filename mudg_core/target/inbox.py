@@ -54,10 +54,18 @@ class Watched:
 
 class Watcher:
     """`emit` announces a submission. `look` tells of which ones a run is known, and whether that run is lost
-    and another is due; it is asked once a watch, as hundreds may be waiting."""
+    and another is due; it is asked once a watch, as hundreds may be waiting. `allowed`: folders of the worker
+    that a spec may name."""
 
-    def __init__(self, objects: Objects, emit: Emit, look: Look, now: datetime | None = None) -> None:
-        self.objects, self.emit, self.look = objects, emit, look
+    def __init__(
+        self,
+        objects: Objects,
+        emit: Emit,
+        look: Look,
+        now: datetime | None = None,
+        allowed: Sequence[str] = (),
+    ) -> None:
+        self.objects, self.emit, self.look, self.allowed = objects, emit, look, allowed
         self.now = now or datetime.now(UTC)
         self.submissions, self.watched = Submissions(objects), Watched()
 
@@ -84,7 +92,7 @@ class Watcher:
             return  # another watcher was faster
         data, etag = found
         try:
-            target = read_from_afar(data, entry.path)
+            target = read_from_afar(data, entry.path, self.allowed)
         except Exception as error:  # also what nobody foresaw: one spec must not stop the others for good
             self._refuse(entry.path, data, etag, str(error) or type(error).__name__)
             return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+from unicodedata import normalize
 
 from mudg_core.errors import InputError
 from mudg_core.settings import Json
@@ -12,6 +13,11 @@ from mudg_core.target.yaml_lines import Lines, Location, line_of
 MAX_CLASSES = 10_000
 MAX_NAME = 200
 MAX_SYNONYMS = 32
+# Small letters of Cyrillic and Greek, and digits, that look like Latin letters.
+LOOK_LIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u03b1\u03bf\u03c1\u03bd\u03b901",
+    "aeopcyxijsdhaopviol",
+)
 ONE_NAME = "give each class one distinct, readable name"
 
 
@@ -20,11 +26,13 @@ class NameCheck:
 
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
+        self.spelt: dict[str, str] = {}
 
     def take(self, name: Any, where: str, fix: str = ONE_NAME) -> None:
         if problem := self._problem(name, where):
             raise InputError(what=problem, where=where, fix=fix)
         self.seen[same(name)] = where
+        self.spelt[same(name)] = name.strip()
 
     def _problem(self, name: Any, where: str) -> str:
         if not isinstance(name, str):
@@ -36,7 +44,9 @@ class NameCheck:
         if not name.isprintable():
             return "a class name holds a character that cannot be shown"
         if (before := self.seen.get(same(name))) is not None:
-            return f"{name.strip()!r} is there already{_told(before, where)}"
+            first = self.spelt[same(name)]
+            spelt = f", as {first!r}" if first != name.strip() else ""
+            return f"{name.strip()!r} is there already{_told(before, where)}{spelt}"
         return ""
 
 
@@ -99,5 +109,16 @@ def _checked(others: Any, at: Location, lines: Lines, where: str, check: NameChe
 
 
 def same(name: str) -> str:
-    """What two names share that differ only by case or space."""
-    return " ".join(name.casefold().split())
+    """What two names share that differ only by case, space, or how an accent is stored."""
+    folded = normalize("NFC", normalize("NFC", name).casefold())
+    return " ".join(folded.split())
+
+
+def lookalikes(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of names that differ and look the same, as with a Cyrillic letter in one of them."""
+    seen: dict[str, str] = {}
+    return [(seen[key], name) for name in names if seen.setdefault(key := _skeleton(name), name) != name]
+
+
+def _skeleton(name: str) -> str:
+    return same(normalize("NFKC", name)).translate(LOOK_LIKE)

@@ -5,10 +5,13 @@ A relative one starts from the folder in which the command is typed, as other pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from mudg_core.encode.weights import absolute as absolute_model
 from mudg_core.encode.weights import absolute_path
+from mudg_core.encode.weights import path_in as model_path
 from mudg_core.settings import Json
 
 LAYOUTS = ("zhou", "fgvc", "imagenet", "wordnet", "folder")  # before the path of evaluation images
@@ -24,24 +27,44 @@ def absolute_images(location: str) -> str:
     return _absolute(location)
 
 
+def images_path(location: str) -> str | None:
+    """The path in a location of evaluation images, if it is no demo target's."""
+    kind, colon, path = location.partition(":")
+    if colon and kind == "demo":
+        return None
+    return path if colon and kind in LAYOUTS else location
+
+
 def absolute_settings(settings: Json) -> Json:
     """Settings of a target, with the files and models that they name."""
     return {area: _absolute_files(area, values) for area, values in settings.items()}
 
 
+def named_paths(settings: Json) -> Iterator[tuple[str, str]]:
+    """(setting, path) of every path that settings name."""
+    for (area, name), how in PLACES.items():
+        values = settings.get(area)
+        value = values.get(name) if isinstance(values, dict) else None
+        if isinstance(value, str) and value and (path := how.path_in(value)) is not None:
+            yield f"{area}.{name}", path
+
+
+def lies_under(path: str, folders: Sequence[str]) -> bool:
+    """Whether an absolute path lies in one of the folders once links and `..` are followed."""
+    try:
+        real = Path(path).resolve()
+        return Path(path).is_absolute() and any(real.is_relative_to(Path(one).resolve()) for one in folders)
+    except (OSError, RuntimeError, ValueError):  # links in a circle; a NUL
+        return False
+
+
 def _absolute_files(area: str, values: object) -> object:
-    known: dict[tuple[str, str], Callable[[str], str]] = {
-        ("augment", "descriptors"): _absolute,
-        ("augment", "prompts"): _absolute,
-        ("encode", "model"): absolute_model,
-        ("train", "model"): absolute_model,
-        ("evaluate", "source"): absolute_images,
-        ("download", "command"): _absolute_program,
-    }
     if not isinstance(values, dict):
         return values
     changed: Json = {
-        name: known[area, name](value) if isinstance(value, str) and (area, name) in known else value
+        name: PLACES[area, name].absolute(value)
+        if isinstance(value, str) and (area, name) in PLACES
+        else value
         for name, value in values.items()
     }
     return changed
@@ -54,3 +77,20 @@ def _absolute_program(name: str) -> str:
 
 def _absolute(path: str) -> str:
     return str(absolute_path(path))
+
+
+class Place(NamedTuple):
+    """A setting that may name a path: how it is made absolute, and which path it names, if any."""
+
+    absolute: Callable[[str], str]
+    path_in: Callable[[str], str | None]
+
+
+PLACES: dict[tuple[str, str], Place] = {
+    ("augment", "descriptors"): Place(_absolute, str),
+    ("augment", "prompts"): Place(_absolute, str),
+    ("encode", "model"): Place(absolute_model, model_path),
+    ("train", "model"): Place(absolute_model, model_path),
+    ("evaluate", "source"): Place(absolute_images, images_path),
+    ("download", "command"): Place(_absolute_program, str),
+}

@@ -13,6 +13,7 @@ import yaml
 from mudg_core.errors import InputError
 from mudg_core.settings import Json
 from mudg_core.target.spec import CLASSES_FROM, Target, parse_target
+from mudg_core.yaml_text import load as load_yaml
 
 # In the order of the paper's table, with the number of classes.
 READY = {
@@ -41,7 +42,7 @@ READY = {
 
 def ready_values(name: str) -> Json:
     """What the spec says, as plain values."""
-    values: Json = yaml.safe_load(_text(name))
+    values: Json = load_yaml(_text(name))
     return values
 
 

@@ -21,10 +21,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
 from mudg_core.storage import layout
@@ -40,7 +40,8 @@ log = logging.getLogger(__name__)
 
 
 class Submission(Record):
-    """`digest` is of the bytes that were handed in, `source` is "command" or a path in the inbox."""
+    """`digest` is of the bytes that were handed in, `source` is "command" or a path in the inbox. `files` has
+    the text of files that came along, by the setting of `augment` that names them."""
 
     id: str
     target: Target
@@ -54,6 +55,7 @@ class Submission(Record):
     run: str = ""
     cancelled: datetime | None = None
     outcome: dict[str, JsonValue] | None = None
+    files: dict[str, str] = Field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -77,7 +79,14 @@ class Submissions:
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
 
-    def add(self, target: Target, data: bytes, source: str, token: str | None = None) -> Submission:
+    def add(
+        self,
+        target: Target,
+        data: bytes,
+        source: str,
+        token: str | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> Submission:
         """Stores a new one, to be announced by the caller; ConflictError if its id is taken already. Without
         a token of the caller's, the same spec may be asked for any number of times."""
         now = datetime.now(UTC)
@@ -89,6 +98,7 @@ class Submissions:
             submitted=now,
             taken=now,
             token=uuid.uuid4().hex,
+            files=dict(files or {}),
         )
         self.objects.put_new(layout.submission(new.name, new.id), _bytes(new))
         return new
@@ -218,4 +228,5 @@ def id_of(path: str, data: bytes) -> str:
 
 
 def _bytes(submission: Submission) -> bytes:
-    return submission.model_dump_json(indent=1).encode()
+    """Without `files` where there are none, so that older releases read it."""
+    return submission.model_dump_json(indent=1, exclude=None if submission.files else {"files"}).encode()

@@ -9,25 +9,16 @@ import yaml
 
 from mudg_core.errors import InputError
 from mudg_core.settings import Json
+from mudg_core.yaml_text import LargeLoader
 
 Location = tuple[str | int, ...]
 Lines = dict[Location, int]
 
 
-class _NoAliases(yaml.SafeLoader):
-    """Nine lines of nested aliases stand for a billion values, and an alias to itself for an endless one."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not used", mark)
-        return super().compose_node(parent, index)
-
-
 def compose(text: str, where: str, as_text: Collection[str]) -> tuple[Json, Lines]:
     """The document as plain values; everything below the fields `as_text` stays the text that was written."""
     try:
-        root = yaml.compose(text, Loader=_NoAliases)
+        root = yaml.compose(text, Loader=LargeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(what=f"not YAML: {error.problem}", where=f"{where}:{line}") from error

@@ -22,7 +22,7 @@ from deployments import flows as deployed
 from flows import worker
 from flows.session import _ending_in_order
 from flows.worker import worker_settings, workers_cluster
-from mudg_core.errors import DataError, SettingsError
+from mudg_core.errors import DataError, MudgError, SettingsError
 from mudg_core.evaluate.gate import VERDICT
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
@@ -158,6 +158,52 @@ def test_a_run_claims_its_submission_and_leaves_what_it_has_made(
     second = deployed.build_classifier(**arguments, return_state=True)
     assert (second.name, second.is_completed()) == ("AlreadyRunning", True) and len(asked) == 1
     assert desk.read("zoo", mine.id).run in str(second.message)
+
+
+def test_f81_a_run_refuses_a_submission_that_names_a_path_of_the_worker(
+    store: ArtifactStore, servers: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """However it came into the store, and before anything is read; not if the operator allows the folder."""
+    tried: list[Any] = []
+
+    def build(settings: Any, target: Any) -> Any:
+        tried.append(target.settings["augment"]["descriptors"])
+        raise DataError(what=f"it was built with {Path(tried[-1]).read_text()}")
+
+    monkeypatch.setattr(flows.build_classifier, "build_classifier", SimpleNamespace(fn=build))
+    (tmp_path / "secret").write_text("the worker's own")
+    target = parse_target(SPEC).model_copy(
+        update={"settings": {"augment": {"descriptors": f"{tmp_path}/secret"}}}
+    )
+    desk = Submissions(store.objects)
+
+    def run(files: dict[str, str]) -> str:
+        mine = desk.add(target, SPEC, "command", files=files)
+        return str(deployed.build_classifier("zoo", mine.id, return_state=True).message)
+
+    assert "names a path of the worker" in run({}) and not tried
+    assert "built with handed in" in run({"descriptors": "handed in"})
+    assert "names a path of the worker" in run({"prompts": "handed in"}) and len(tried) == 1
+    monkeypatch.setenv("MUDG_TARGET__ALLOWED_PATHS", f"[{tmp_path}]")
+    assert "built with the worker's own" in run({})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"target": {"allowed_paths": ["/"]}},
+        {"download": {"command": "/bin/sh"}},
+        {"download": {"allow_networks": ["127.0.0.0/8"]}},
+        {"augment": {"descriptors": "/etc/hostname"}},
+        {"train": {"model": "local-dir:/data/model"}},
+        {"evaluate": {"source": "/data/images"}},
+    ],
+)
+def test_f81_parameters_of_a_run_name_no_path_or_program_either(
+    changes: dict[str, Any], store: ArtifactStore
+) -> None:
+    with pytest.raises(MudgError, match="worker"):
+        worker_settings(changes)
 
 
 def test_a_run_builds_what_a_dead_one_had_claimed(

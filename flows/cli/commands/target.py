@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.output import AsJson, Overrides, SettingsFile, exit_codes, settings_from
+from flows.cli.output import AsJson, Overrides, SettingsFile, exit_codes, settings_from, warn_of_lookalikes
 from mudg_core.target.spec import load_target
 
 app = typer.Typer(no_args_is_help=True, help="Build a classifier for a target.")
@@ -41,6 +41,7 @@ def target_run(
     """
     with exit_codes(as_json):
         target = load_target(spec)  # before torch and Prefect are loaded: a bad spec is told at once
+        warn_of_lookalikes(target.classes)
         if out is not None:
             from mudg_core.dataset.export.place import check_place
 
@@ -69,7 +70,8 @@ def target_submit(
     with exit_codes(as_json):
         from mudg_core.target.handed_in import read_here
 
-        target = read_here(spec)
+        target, files = read_here(spec)
+        warn_of_lookalikes(target.classes)
 
         from flows.cli.servers import use_servers
 
@@ -77,7 +79,7 @@ def target_submit(
 
         from flows.cli.submissions import run_submit
 
-        run_submit(target, spec, minutes if wait else 0.0, as_json, settings_from(file, changes))
+        run_submit(target, files, spec, minutes if wait else 0.0, as_json, settings_from(file, changes))
 
 
 @app.command("status")

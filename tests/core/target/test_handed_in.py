@@ -18,11 +18,13 @@ def test_classes_are_read_now_and_paths_hold_everywhere(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("names.txt").write_text("cat\ndog\n")
+    Path("d.json").write_text('{"cat": ["two ears"]}')
     Path("zoo.yaml").write_text(
         "name: zoo\nclasses_from: names.txt\nevaluation: folder:images\n"
         "settings: {augment: {descriptors: d.json}, train: {model: local-dir:m, diversity: 0.3}}\n"
     )
-    target = read_here(Path("zoo.yaml"))
+    target, files = read_here(Path("zoo.yaml"))
+    assert files == {"descriptors": '{"cat": ["two ears"]}'}
     assert target.classes == ("cat", "dog") and target.evaluation == f"folder:{tmp_path}/images"
     assert target.settings == {
         "augment": {"descriptors": f"{tmp_path}/d.json"},
@@ -49,7 +51,7 @@ def test_whatever_is_wrong_with_a_value_is_an_error_of_ours(line: str) -> None:
 @pytest.mark.parametrize("evaluation", ["demo:animals", "/data/pets", "zhou:/data/pets"])
 def test_what_holds_everywhere_is_left_as_it_is(evaluation: str) -> None:
     spec = f"{PLAIN}evaluation: {evaluation}\n".encode()
-    assert read_from_afar(spec, "inbox/a.yaml") == parse_target(spec)
+    assert read_from_afar(spec, "inbox/a.yaml", ["/data"]) == parse_target(spec)
 
 
 @pytest.mark.parametrize(

@@ -179,10 +179,10 @@ def test_bad_specs_are_set_aside_with_the_reason_and_stop_nobody(desk: Desk) -> 
 def test_what_nobody_foresaw_stops_nobody_either(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     read = inbox.read_from_afar
 
-    def sometimes(data: bytes, where: str) -> Any:
+    def sometimes(data: bytes, where: str, allowed: Any) -> Any:
         if where.endswith("odd.yaml"):
             raise KeyError("a gap in the parser")
-        return read(data, where)
+        return read(data, where, allowed)
 
     monkeypatch.setattr(inbox, "read_from_afar", sometimes)
     desk.objects.put_new("inbox/odd.yaml", SPEC)

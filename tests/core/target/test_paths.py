@@ -39,7 +39,7 @@ def test_a_spec_is_read_alike_to_be_run_and_to_be_submitted(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     file = spec(evaluation)
     assert load_target(file).evaluation == found.format(here=tmp_path, home=tmp_path / "home")
-    assert load_target(file) == read_here(file)
+    assert (load_target(file), {}) == read_here(file)
 
 
 def test_files_and_models_of_its_settings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
