@@ -81,8 +81,10 @@ def warn_if_unreachable(api: str, address: str) -> None:
 def _ending_in_order() -> Iterator[None]:
     """A SIGTERM leaves this block as an error does, instead of ending the process on the spot: the cluster
     closes, and its workers give stages some seconds to save how far they have come. Prefect takes the signal
-    first, and hands it on. A second one is not waited for."""
-    if threading.current_thread() is not threading.main_thread():
+    first, and hands it on. A second one is not waited for. Whoever handles it already, as `mudg` does, keeps
+    it."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
     before = signal.signal(signal.SIGTERM, _end)

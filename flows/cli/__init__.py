@@ -11,6 +11,20 @@ if sys.platform == "win32":  # before anything else is imported: some of it does
 os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
 os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
 
-from flows.cli.app import main
+from flows.cli.interrupts import run_interruptibly
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of the console command."""
+    run_interruptibly(_command)
+
+
+def _command() -> None:
+    """Importing it all takes a second, in which Ctrl-C may come."""
+    from flows.cli.app import app
+    from flows.cli.terminal import guard_terminal
+
+    guard_terminal()
+    app()

@@ -40,8 +40,3 @@ def options(
     ] = False,
 ) -> None:
     quiet_libraries()
-
-
-def main() -> None:
-    """Entry point of the console command."""
-    app()

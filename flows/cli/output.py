@@ -19,6 +19,9 @@ from rich.console import Console
 from flows.stack.running import Stack, find_stack
 from mudg_core.errors import MudgError, SettingsError
 from mudg_core.settings import Json, Settings, load_settings
+from mudg_core.target.names import lookalikes
+from mudg_core.visible import one_line, visible
+from mudg_core.yaml_text import load as load_yaml
 
 console = Console(stderr=True)
 
@@ -48,7 +51,10 @@ def settings_from(
         *areas, leaf = path.split(".")
         for area in areas:
             node = node.setdefault(area, {})
-        node[leaf] = yaml.safe_load(value)
+        try:
+            node[leaf] = load_yaml(value)
+        except yaml.YAMLError as error:
+            raise SettingsError(what=f"--set {path}: not a YAML value: {error}", fix="quote it") from error
     settings = load_settings([file] if file else [], tree, defaults=base)
     if hint and (stack := unused_stack(settings)) is not None:
         said = f"the stack that runs here has a store of its own: source {stack.folder}/env to use it"
@@ -67,7 +73,7 @@ def unused_stack(settings: Settings) -> Stack | None:
 
 def show(result: Json, text: str, as_json: bool) -> None:
     """The result on standard output; everything else a command says goes to standard error."""
-    sys.stdout.write((json.dumps(result) if as_json else text.rstrip()) + "\n")
+    sys.stdout.write((json.dumps(result) if as_json else visible(text.rstrip())) + "\n")
     sys.stdout.flush()
 
 
@@ -85,6 +91,13 @@ def exit_codes(as_json: bool) -> Iterator[None]:
         raise typer.Exit(error.exit_code) from None
 
 
+def warn_of_lookalikes(classes: Sequence[str]) -> None:
+    """Before anything runs: two names that look the same are rarely two classes."""
+    for first, second in lookalikes(classes)[:10]:
+        said = f"warning: classes {first!a} and {second!a} look the same: are they two?"
+        console.print(said, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
 def quiet_libraries() -> None:
     """A terminal is for people: libraries speak up when something is wrong, not before."""
     warnings.simplefilter("ignore")
@@ -93,7 +106,7 @@ def quiet_libraries() -> None:
 
 def table_of(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
     """Plain aligned columns: readable in a terminal, in a log and in a mail."""
-    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    lines = [[one_line(str(cell)) for cell in row] for row in (header, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join(
         "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines

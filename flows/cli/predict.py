@@ -81,8 +81,9 @@ def model_folder(name: str, settings: Settings) -> Path:
 
 @contextmanager
 def _stream(out: Path | None) -> Iterator[TextIO]:
-    if out is None:
-        yield sys.stdout
+    if out is None:  # for programs as it is, for people without control characters
+        raw: TextIO = getattr(sys.stdout, "raw", sys.stdout)
+        yield sys.stdout if raw.isatty() else raw
         sys.stdout.flush()
         return
     with disk_errors(out), out.open("w", encoding="utf-8", newline="") as stream:

@@ -60,7 +60,6 @@ def addresses(stack: Stack) -> Json:
         "ui": stack.ui_url,
         "api": stack.api_url,
         "s3": stack.s3_url,
-        "browse": stack.browse_url,
         "dask": stack.dask_address,
         "folder": str(stack.folder),
         "logs": str(stack.folder / "logs"),
@@ -73,8 +72,8 @@ def _up_text(stack: Stack, started: bool) -> str:
     here = Path.cwd()
     folder = stack.folder.relative_to(here) if stack.folder.is_relative_to(here) else stack.folder
     rows = [
-        ("UI", stack.ui_url),
-        ("S3", f"{stack.s3_url} (browse: {stack.browse_url})"),
+        ("UI", f"{stack.login_url}      # signs you in: share it with nobody"),
+        ("S3", stack.s3_url),
         ("Dask", stack.dask_address),
         ("logs", folder / "logs"),
         ("next", f"source {folder}/env      # this shell's commands use the stack then"),

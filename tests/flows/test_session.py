@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,6 +17,15 @@ from flows.session import _ending_in_order, session
 from mudg_core.settings import load_settings
 
 
+@pytest.fixture
+def unhandled() -> Iterator[None]:
+    """As in a program that has no handler of its own; the servers of other tests have set one."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("unhandled")
 def test_sigterm_leaves_the_block_and_a_second_is_not_waited_for() -> None:
     before, left = signal.getsignal(signal.SIGTERM), []
     with pytest.raises(SystemExit) as caught, _ending_in_order():

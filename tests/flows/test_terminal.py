@@ -1,0 +1,87 @@
+"""No control character of data reaches a terminal, whatever a command says and however it says it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mudg_core.visible import one_line, visible
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mred\u202eevil\u2066\x00\x08\r"
+# What Rich itself sends: colours, the cursor, and a line that is written again.
+OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[[12]?[AK]|\r\n|\r")
+
+
+def test_f86_everything_that_steers_a_terminal_is_written_out() -> None:
+    every = "".join(map(chr, [*range(0x2100), 0xD800, 0xDCFF]))
+    shown = visible(every)
+    bad = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+    assert not set(map(chr, bad)) & set(shown) and visible(shown) == shown
+    assert {"\t", "\n", "a", "ä", "文", "😀"} <= set(visible("\t\naä文😀"))
+    assert one_line("a\n\x1bb\t") == r"a\n\x1bb\t"
+
+
+def on_a_terminal(code: str, folder: Path) -> str:
+    """What a program sends to its terminal, on both streams."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200", "FORCE_COLOR": "1"}
+    program = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environ
+    )
+    os.close(theirs)
+    data = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            data += chunk
+    except OSError:  # the other side was closed
+        pass
+    program.wait(60)
+    os.close(ours)
+    return data.decode()
+
+
+COMMANDS = {
+    "usage": ["target", HOSTILE.replace("\0", "")],
+    "missing spec": ["target", "run", HOSTILE.replace("\0", "")],
+    "bad spec": ["target", "run", "bad.yaml"],
+    "settings": ["settings", "--set", "index.cells=" + HOSTILE.replace("\0", "")],
+    "shown settings": ["settings", "-s", "hostile.yaml"],
+    "no folder": ["predict", "/" + HOSTILE.replace("\0", ""), "x.jpg"],
+}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_f86_no_command_hands_control_characters_on(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text('name: "\\x1b[2J\\x9b\\u202e"\n"\\x1b]0;x\\x07": 1\n')
+    (tmp_path / "hostile.yaml").write_text('train: {prompt_tokens: "\\e[2J\\x9b\\u202eowned"}\n')
+    code = f"import sys; sys.argv = ['mudg', *{arguments!r}]\nfrom flows.cli import main; main()"
+    check(on_a_terminal(code, tmp_path))
+
+
+def test_f86_results_statuses_logs_and_tracebacks_are_clean(tmp_path: Path) -> None:
+    code = (
+        "from flows.cli.terminal import guard_terminal; guard_terminal()\n"
+        "import logging, sys, json; from flows.cli.output import console, show, table_of\n"
+        f"bad = {HOSTILE!r}\n"
+        "show({}, table_of([(bad, bad)], ('caption', 'url')), False); show({'x': bad}, '', True)\n"
+        "console.print(bad, markup=False); console.print(f'[green]{bad}')\n"
+        "with console.status(bad): pass\n"
+        "logging.basicConfig(); logging.getLogger('x').warning('%s', bad)\n"
+        "print(bad); raise ValueError(bad)"
+    )
+    text = on_a_terminal(code, tmp_path)
+    check(text)
+    assert text.count("owned") >= 7 and json.dumps({"x": HOSTILE}) in text
+
+
+def check(text: str) -> None:
+    assert len(text) > 20
+    left = OURS.sub("", text)
+    assert [char for char in left if visible(char) != char] == []
