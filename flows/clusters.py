@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from multiprocessing import resource_tracker
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -25,6 +27,8 @@ from distributed import Scheduler, SchedulerPlugin
 
 from mudg_core.errors import OrchestrationError, SettingsError
 from mudg_core.settings import ComputeSettings
+from mudg_core.yaml_text import ClusterLoader
+from mudg_core.yaml_text import load as load_yaml
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +97,7 @@ def scheduler(compute: ComputeSettings) -> Iterator[str]:
         warn_if_open(compute.dask_address)
         yield compute.dask_address
         return
-    with dask.config.set(_configuration(compute)), _start(compute) as cluster:
+    with dask.config.set(_configuration(compute)), _deaf_to_ctrl_c(compute) as cluster:
         if KINDS[kind_of(compute)].on_demand:
             cluster.scheduler.add_plugin(WorkersOnDemand(cluster, compute.workers))
         else:
@@ -127,7 +131,10 @@ def options(compute: ComputeSettings) -> dict[str, Any]:
     of its own (`_with_own_name`)."""
     workers, memory = _workers(compute), compute.memory_limit
     here = {"threads_per_worker": 1, "memory_limit": memory, "host": "127.0.0.1"}
-    here["scheduler_kwargs"] = NO_DASHBOARD
+    here |= {
+        "scheduler_kwargs": NO_DASHBOARD,
+        "security": True,
+    }  # others on this machine reach 127.0.0.1, too
     gpu = {"worker_extra_args": ["--resources", "GPU=1"]} if compute.device.startswith("cuda") else {}
     ours: dict[str, dict[str, Any]] = {
         "local": {"n_workers": 0, **here},
@@ -165,6 +172,18 @@ def _configuration(compute: ComputeSettings) -> dict[str, Any]:
     if compute.cluster == "slurm":
         return DASK | {"distributed.scheduler.no-workers-timeout": f"{compute.task_timeout_seconds}s"}
     return DASK | {"distributed.deploy.lost-worker-timeout": "300s"}
+
+
+def _deaf_to_ctrl_c(compute: ComputeSettings) -> AbstractContextManager[Any]:
+    """A cluster whose processes do not hear Ctrl-C, which a terminal sends to all that it runs: this process
+    ends them in order. They have it blocked from Dask's thread, which starts them, and so has all that they
+    start. Python's resource tracker comes first, as whoever starts it hears the signal again."""
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        return _start(compute)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(compute: ComputeSettings) -> AbstractContextManager[Any]:
@@ -220,7 +239,7 @@ def _with_own_name(given: dict[str, Any]) -> dict[str, Any]:
 def _cluster_spec(given: str | dict[str, Any]) -> dict[str, Any]:
     where = "compute.cluster_options.custom_cluster_spec"
     try:
-        spec = yaml.safe_load(Path(given).read_text()) if isinstance(given, str) else given
+        spec = load_yaml(Path(given).read_text(), ClusterLoader) if isinstance(given, str) else given
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(
             what=f"the cluster's spec {given} cannot be read: {error}",

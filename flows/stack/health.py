@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+from flows.stack.certificates import certificate_of
 from flows.stack.running import BUCKET, POOL, Stack
 
 SECONDS = 5.0
@@ -22,7 +24,7 @@ def scheduler_answers(stack: Stack) -> bool:
 
 
 def store_takes_files(stack: Stack) -> bool:
-    """A file that was put into the bucket through S3 can be opened as a browser would."""
+    """A file that was put into the bucket can be opened by a signed link, as a browser would."""
     import boto3  # type: ignore[import-untyped, unused-ignore]
     from botocore.config import Config  # type: ignore[import-untyped, unused-ignore]
     from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped, unused-ignore]
@@ -45,22 +47,33 @@ def store_takes_files(stack: Stack) -> bool:
         if BUCKET not in [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]:
             client.create_bucket(Bucket=BUCKET)
         client.put_object(Bucket=BUCKET, Key="ready", Body=b"ready", ContentType="text/plain")
-        return _get(f"{stack.browse_url}/ready")
+        return _get(client.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": "ready"}))
     return False
 
 
 def workers_are_there(stack: Stack) -> bool:
     """As the scheduler sees it."""
-    with suppress(OSError), dask_client(stack.dask_address) as client:
+    with suppress(OSError), dask_client(stack.dask_address, folder=stack.folder) as client:
         return bool(len(client.scheduler_info(n_workers=-1)["workers"]) >= stack.state.workers)
     return False
 
 
-def dask_client(address: str, seconds: float = SECONDS) -> Any:
-    """Untyped, as Dask's own annotations cover only a part of it."""
+def dask_client(address: str, seconds: float = SECONDS, folder: Path | None = None) -> Any:
+    """With the keys of a stack's folder, or those of Dask's own configuration. Untyped, as Dask's annotations
+    cover only a part of it."""
     from distributed import Client
+    from distributed.security import Security
 
-    return Client(address, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
+    security = None
+    if folder is not None:
+        files = certificate_of(folder)
+        security = Security(  # type: ignore[no-untyped-call]
+            tls_ca_file=str(files.ca),
+            tls_client_cert=str(files.cert),
+            tls_client_key=str(files.key),
+            require_encryption=True,
+        )
+    return Client(address, timeout=seconds, set_as_default=False, security=security)  # type: ignore[no-untyped-call]
 
 
 def worker_reports(stack: Stack) -> bool:
@@ -69,7 +82,11 @@ def worker_reports(stack: Stack) -> bool:
     started = datetime.fromtimestamp(process.started, UTC) if process else datetime.now(UTC)
     try:
         reply = httpx.post(
-            f"{stack.api_url}/work_pools/{POOL}/workers/filter", json={}, timeout=SECONDS, trust_env=False
+            f"{stack.api_url}/work_pools/{POOL}/workers/filter",
+            json={},
+            auth=stack.auth,
+            timeout=SECONDS,
+            trust_env=False,
         )
         found = reply.raise_for_status().json()
     except httpx.HTTPError:

@@ -14,13 +14,16 @@ from pathlib import Path
 
 import yaml
 
+from flows.guarded_api import guarding
 from flows.stack import health, ports
+from flows.stack.certificates import make_certificate
 from flows.stack.environment import inherited
 from flows.stack.processes import MARK, mark_of
 from flows.stack.running import POOL, Stack
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import Settings, load_settings
 
+GRPC_PARTS = ("MASTER", "VOLUME", "FILER", "S3", "CLIENT")
 DEPLOY = "deployments"  # not a part that stays, but one that a killed `mudg up` may leave
 
 
@@ -79,7 +82,8 @@ def _server_command(stack: Stack) -> list[str]:
 
 def _server_environment(stack: Stack) -> dict[str, str]:
     home = stack.folder / "prefect"
-    return environment_of(stack, "prefect-server") | {
+    own = environment_of(stack, "prefect-server") | guarding(stack.state.ports["prefect"], stack.keys.prefect)
+    return own | {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
         "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # on a busy disk; after the usual 10 s requests fail
         # From memory, as is usual, a server that is killed forgets who holds a GPU, and never gives it back.
@@ -107,10 +111,18 @@ def weed() -> str:
 
 
 def _s3_command(stack: Stack) -> list[str]:
-    """A master that is alone need not wait for the votes of others, and a store of ours reports to nobody."""
+    """A master that is alone need not wait for the votes of others, and a store of ours reports to nobody.
+    Master and filer speak gRPC alone (mutual TLS): by HTTP the master would sign whatever anybody asks."""
     port = stack.state.ports
     return [
-        *(weed(), "server", f"-dir={stack.folder / 's3'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
+        *(
+            weed(),
+            "server",
+            f"-dir={stack.folder / 's3'}",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            "-disableHttp",
+        ),
         *("-master.volumeSizeLimitMB=1024", "-master.electionTimeout=1s", "-master.telemetry=false"),
         *("-volume.max=0", "-volume.preStopSeconds=0", "-s3", "-s3.port.iceberg=0", "-s3.port.lance=0"),
         *(f"-s3.port={port['s3']}", f"-master.port={port['s3-master']}"),
@@ -119,18 +131,29 @@ def _s3_command(stack: Stack) -> list[str]:
 
 
 def _s3_environment(stack: Stack) -> dict[str, str]:
-    """Whoever reaches the filer may read; to write, one must come through S3 with the keys."""
-    internal = stack.keys.internal
-    return environment_of(stack, "s3") | {
-        "WEED_JWT_FILER_SIGNING_KEY": internal,
-        "WEED_JWT_SIGNING_KEY": internal,
-    }
+    """To read or write, one must come through S3 with the keys: volumes want a signature for both, and gRPC a
+    certificate of this stack."""
+    certificate = make_certificate(stack.folder)
+    signed = ("JWT_SIGNING", "JWT_SIGNING_READ", "JWT_FILER_SIGNING", "JWT_FILER_SIGNING_READ")
+    ours = {f"WEED_{name}_KEY": stack.keys.internal for name in signed}
+    for part in GRPC_PARTS:
+        ours[f"WEED_GRPC_{part}_CERT"] = str(certificate.cert)
+        ours[f"WEED_GRPC_{part}_KEY"] = str(certificate.key)
+    return environment_of(stack, "s3") | ours | {"WEED_GRPC_CA": str(certificate.ca)}
 
 
 def _scheduler_command(stack: Stack) -> list[str]:
     port = stack.state.ports
     return [
-        *(sys.executable, "-m", "dask", "scheduler", "--host=127.0.0.1", f"--port={port['dask']}"),
+        *(
+            sys.executable,
+            "-m",
+            "dask",
+            "scheduler",
+            "--protocol=tls",
+            "--host=127.0.0.1",
+            f"--port={port['dask']}",
+        ),
         *("--no-dashboard", f"--dashboard-address=127.0.0.1:{port['dask-http']}"),
     ]
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, PackagePath, files
 from pathlib import Path
 
-import yaml
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
@@ -16,8 +15,9 @@ from prefect.events.schemas.automations import AutomationCore
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from pydantic import ValidationError
 
-from flows.stack.running import POOL
+from flows.stack.running import POOL, Stack
 from mudg_core.errors import InputError, OrchestrationError
+from mudg_core.yaml_text import load as load_yaml
 
 GPU_LIMIT = "tag:gpu"  # the name under which Prefect's task engine takes slots for tasks with this tag
 SCHEDULED = "build-index"
@@ -65,12 +65,17 @@ def cron_schedule(cron: str) -> CronSchedule:
 
 def declared() -> set[str]:
     """The names of our deployments."""
-    return {one["name"] for one in yaml.safe_load(prefect_file().read_text())["deployments"]}
+    return {one["name"] for one in load_yaml(prefect_file().read_text())["deployments"]}
 
 
-def is_known(api: str) -> bool:
+def _client(stack: Stack) -> SyncPrefectClient:
+    """By the stack's own password: this process may have read another from its environment."""
+    return SyncPrefectClient(stack.api_url, auth_string=stack.keys.prefect)
+
+
+def is_known(stack: Stack) -> bool:
     """Whether the server has all that it was told: somebody may have deleted some, or its database."""
-    with SyncPrefectClient(api) as client:
+    with _client(stack) as client:
         try:
             client.read_work_pool(POOL)
             client.read_global_concurrency_limit_by_name(GPU_LIMIT)
@@ -81,8 +86,8 @@ def is_known(api: str) -> bool:
         return declared() <= {one.name for one in client.read_deployments()}
 
 
-def make_pool(api: str) -> None:
-    with SyncPrefectClient(api) as client:
+def make_pool(stack: Stack) -> None:
+    with _client(stack) as client:
         with suppress(ObjectAlreadyExists):
             client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
         end_dead_runs(client)
@@ -97,18 +102,18 @@ def end_dead_runs(client: SyncPrefectClient) -> None:
 
 
 def automation(file: Path) -> AutomationCore:
-    return AutomationCore.model_validate(yaml.safe_load(file.read_text()))
+    return AutomationCore.model_validate(load_yaml(file.read_text()))
 
 
-def limit_gpu_tasks(api: str, limit: int) -> None:
-    with SyncPrefectClient(api) as client:
+def limit_gpu_tasks(stack: Stack, limit: int) -> None:
+    with _client(stack) as client:
         client.upsert_global_concurrency_limit_by_name(GPU_LIMIT, limit)
 
 
-def schedule_index(api: str, cron: str) -> None:
+def schedule_index(stack: Stack, cron: str) -> None:
     """This schedule and no other, and active whatever prefect.yaml says; or what there is, but not active."""
     schedule = None if cron == OFF else cron_schedule(cron)
-    with SyncPrefectClient(api) as client:
+    with _client(stack) as client:
         named = DeploymentFilter(name=DeploymentFilterName(any_=[SCHEDULED]))
         for deployment in client.read_deployments(deployment_filter=named):
             first, *others = [*client.read_deployment_schedules(deployment.id), None]

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from flows.guarded_api import login_url
+from flows.stack.certificates import certificate_of
 from flows.stack.environment import as_script
 from flows.stack.processes import is_alive, listens
 from flows.stack.state import Keys, Process, State, keys_of, read_state, write_private, write_state
@@ -31,17 +33,23 @@ class Stack:
         return f"{LOCAL}:{self.state.ports['prefect']}"
 
     @property
+    def login_url(self) -> str:
+        """Opens the UI in a browser and signs in there, once for all later links. It holds the password."""
+        return login_url(self.ui_url, self.keys.prefect)
+
+    @property
+    def auth(self) -> tuple[str, str]:
+        """User and password of Prefect's API."""
+        user, _, password = self.keys.prefect.partition(":")
+        return user, password
+
+    @property
     def s3_url(self) -> str:
         return f"{LOCAL}:{self.state.ports['s3']}"
 
     @property
-    def browse_url(self) -> str:
-        """Where SeaweedFS' filer shows what lies in the bucket, to browsers on this machine."""
-        return f"{LOCAL}:{self.state.ports['s3-filer']}/buckets/{BUCKET}"
-
-    @property
     def dask_address(self) -> str:
-        return f"tcp://127.0.0.1:{self.state.ports['dask']}"
+        return f"tls://127.0.0.1:{self.state.ports['dask']}"
 
     def environment(self) -> dict[str, str]:
         """What leads a process to this stack, with the settings that the stack was started with. An empty
@@ -49,18 +57,29 @@ class Stack:
         return {
             **self.state.settings,
             "PREFECT_API_URL": self.api_url,
+            "PREFECT_API_AUTH_STRING": self.keys.prefect,
             "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
             "MUDG_STORAGE__URL": f"s3://{BUCKET}/store",
             "MUDG_STORAGE__ENDPOINT_URL": self.s3_url,
-            "MUDG_STORAGE__BROWSE_URL": f"{self.browse_url}/store",
+            "MUDG_STORAGE__BROWSE_URL": "null",  # links are signed: nobody reads without the keys
             "MUDG_STORAGE__CACHE_DIR": str(self.folder / "cache"),
             "MUDG_COMPUTE__DASK_ADDRESS": self.dask_address,
             "MUDG_COMPUTE__WORKERS": str(self.state.workers),
+            **self._dask_keys(),
             "AWS_ACCESS_KEY_ID": self.keys.access,
             "AWS_SECRET_ACCESS_KEY": self.keys.secret,
             "AWS_SESSION_TOKEN": "",
             "AWS_ENDPOINT_URL_S3": self.s3_url,  # for `aws s3 cp SPEC.yaml s3://mudg/store/inbox/`
         }
+
+    def _dask_keys(self) -> dict[str, str]:
+        """Whoever lacks them can neither submit code nor be a worker: Dask's TLS is mutual."""
+        files, prefix = certificate_of(self.folder), "DASK_DISTRIBUTED__COMM__"
+        keys = {f"{prefix}REQUIRE_ENCRYPTION": "true", f"{prefix}TLS__CA_FILE": str(files.ca)}
+        for role in ("SCHEDULER", "WORKER", "CLIENT"):
+            keys[f"{prefix}TLS__{role}__CERT"] = str(files.cert)
+            keys[f"{prefix}TLS__{role}__KEY"] = str(files.key)
+        return keys
 
     def process(self, name: str) -> Process | None:
         return next((one for one in self.state.processes if one.name == name), None)

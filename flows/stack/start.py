@@ -13,6 +13,7 @@ from secrets import token_hex
 from flows.clusters import gpus, kind_of
 from flows.database import lay_out
 from flows.stack import ports
+from flows.stack.certificates import make_certificate
 from flows.stack.environment import given_to_stack
 from flows.stack.parts import (
     DEPLOY,
@@ -122,6 +123,7 @@ def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
     upped = Upped(Stack(folder, state))
     for name in ("cache", "dask", "logs", "prefect", "s3", "work"):
         (folder / name).mkdir(exist_ok=True)
+    make_certificate(upped.stack.folder)
     write_dask_config(upped.stack)
     lay_out(folder / "prefect" / "prefect.db")
     if "prefect" not in wishes.ports and chosen["prefect"] != ports.UI_PORT:
@@ -228,20 +230,20 @@ def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
     """The server's side, and with it the parts that need the first ones. Deployments are declared while those
     come up, as reading flows takes as long."""
     stack, asked = upped.stack, wishes.index_cron
-    new = not stack.state.registered or not is_known(stack.api_url)
+    new = not stack.state.registered or not is_known(stack)
     cron = None if asked == DEFAULT else asked or stack.state.index_cron
     limit = wishes.gpu_limit or stack.state.gpu_limit
     stack.write_environment()
     if new:
-        make_pool(stack.api_url)
+        make_pool(stack)
     if new or wishes.gpu_limit:
-        limit_gpu_tasks(stack.api_url, limit or stack.state.workers)
+        limit_gpu_tasks(stack, limit or stack.state.workers)
     begun = _begin(upped, SECOND)
     if new or asked == DEFAULT:
         with watch("the deployments of prefect.yaml"):
             _deploy(stack)
     if cron and (new or asked):  # a new start has declared that of prefect.yaml
-        schedule_index(stack.api_url, cron)
+        schedule_index(stack, cron)
     _await_all(upped, begun, wishes, watch)
     stack.change(registered=True, index_cron=cron, gpu_limit=limit)
 

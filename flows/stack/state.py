@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from flows.guarded_api import new_password
 from mudg_core.errors import DataError, InputError, OrchestrationError
 
 STATE_FILE, KEYS_FILE, LOCK_FILE = "stack.json", "keys.json", "lock"
@@ -46,15 +49,35 @@ class State(Record):
 
 
 class Keys(Record):
-    """Made once for a stack. The filer takes no writes but those that S3 has signed with `internal`."""
+    """Made once for a stack: those of S3, what SeaweedFS signs its own requests with, Prefect's password."""
 
     access: str
     secret: str
     internal: str
+    prefect: str
+
+
+def check_owner(folder: Path) -> None:
+    """Whoever else has the folder, or has put a link into it, could have us run their commands with our
+    rights, or write our secrets where they choose."""
+    below = [folder / name for name in ("logs", "prefect", "tls")]
+    inside = [path for place in (folder, *below) if place.is_dir() for path in place.iterdir()]
+    for path in (folder, *inside) if folder.exists() or folder.is_symlink() else ():
+        found = path.lstat()
+        if found.st_uid != os.geteuid() or stat.S_ISLNK(found.st_mode):
+            raise InputError(
+                what="a link stands where the stack's own files go"
+                if stat.S_ISLNK(found.st_mode)
+                else "a file of the stack belongs to another user",
+                where=str(path),
+                fix="give --folder one of your own that is empty or not there yet",
+            )
 
 
 def read_state(folder: Path) -> State | None:
     path = folder / STATE_FILE
+    if os.path.lexists(path):
+        check_owner(folder)
     try:
         return State.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -74,12 +97,17 @@ def write_state(folder: Path, state: State) -> None:
 def keys_of(folder: Path) -> Keys:
     """The same for as long as the folder lives: its data can be read with no others."""
     path = folder / KEYS_FILE
-    if not path.exists():
-        keys = Keys(
-            access=secrets.token_hex(10), secret=secrets.token_hex(20), internal=secrets.token_hex(20)
-        )
+    stored = json.loads(path.read_bytes()) if path.exists() else {}
+    new = {
+        "access": secrets.token_hex(10),
+        "secret": secrets.token_hex(20),
+        "internal": secrets.token_hex(20),
+        "prefect": new_password(),
+    }
+    keys = Keys.model_validate(new | stored)  # that of an older release lacks some
+    if keys.model_dump() != stored:
         write_private(path, keys.model_dump_json() + "\n")
-    return Keys.model_validate_json(path.read_bytes())
+    return keys
 
 
 def write_private(path: Path, text: str) -> None:
@@ -93,6 +121,7 @@ def write_private(path: Path, text: str) -> None:
 
 def check_folder(folder: Path) -> None:
     """A stack makes its folder private and can be wiped with it, so it wants one of its own."""
+    check_owner(folder)
     ours = {STATE_FILE, KEYS_FILE}
     found = {item.name for item in folder.iterdir()} if folder.is_dir() else set()
     if found - {LOCK_FILE} and not found & ours:
@@ -107,6 +136,7 @@ def check_folder(folder: Path) -> None:
 def locked(folder: Path) -> Iterator[None]:
     """One `mudg up` or `mudg down` at a time. The lock goes with the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
+    check_owner(folder)
     folder.chmod(0o700)
     with (folder / LOCK_FILE).open("w") as stream:
         try:

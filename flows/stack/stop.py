@@ -19,7 +19,20 @@ from mudg_core.errors import OrchestrationError
 CRASHED = {"state": {"type": "CRASHED", "message": "the stack was taken down"}, "force": True}
 DEPLOY_GRACE = 5.0
 ORDER = ("prefect-worker", DEPLOY, "dask-workers", "dask-scheduler", "prefect-server", "s3")
-DATA = ("cache", "dask", "logs", "prefect", "s3", "work", "dask.yaml", "env", "keys.json", STATE_FILE, "lock")
+DATA = (
+    "cache",
+    "dask",
+    "logs",
+    "prefect",
+    "s3",
+    "tls",
+    "work",
+    "dask.yaml",
+    "env",
+    "keys.json",
+    STATE_FILE,
+    "lock",
+)
 
 
 def end_part(stack: Stack, name: str) -> bool:
@@ -70,7 +83,7 @@ def close_runs(stack: Stack) -> None:
     }
     with (
         suppress(httpx.HTTPError),
-        httpx.Client(base_url=stack.api_url, timeout=10, trust_env=False) as client,
+        httpx.Client(base_url=stack.api_url, auth=stack.auth, timeout=10, trust_env=False) as client,
     ):
         for run in client.post("/flow_runs/filter", json=ours).raise_for_status().json():
             tasks = {

@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 SILENCE = timedelta(seconds=60)  # instead of ten minutes
 
 
-def be_impatient(api: str) -> None:
+def be_impatient(api: str, password: str) -> None:
     """The automation that `mudg up` has registered, in a shorter time."""
     wanted = automation(DEAD_RUNS)
     assert isinstance(wanted.trigger, EventTrigger)
     quick = wanted.model_copy(update={"trigger": wanted.trigger.model_copy(update={"within": SILENCE})})
-    with SyncPrefectClient(api) as client:
+    with SyncPrefectClient(api, auth_string=password) as client:
         [known] = client.read_automations_by_name(wanted.name)
         client.delete_automation(known.id)
         client.create_automation(quick)
@@ -34,7 +34,7 @@ def test_f13_a_run_that_nobody_supervises_is_marked_as_crashed(tmp_path: Path) -
     team = Team(tmp_path)
     try:
         team.up("--workers", "1", "--index-cron", "off")
-        be_impatient(team.environment["PREFECT_API_URL"])
+        be_impatient(*(team.environment[f"PREFECT_API_{name}"] for name in ("URL", "AUTH_STRING")))
         with subprocess.Popen(
             [MUDG, "index", "build"],
             cwd=tmp_path,

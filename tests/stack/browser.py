@@ -23,9 +23,9 @@ def chromium() -> str:
 
 
 @contextmanager
-def page() -> Iterator[Page]:
+def page(*flags: str) -> Iterator[Page]:
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium(), args=QUIET)
+        browser = driver.chromium.launch(executable_path=chromium(), args=[*QUIET, *flags])
         try:
             yield browser.new_page(viewport={"width": 1440, "height": 1400})
         finally:

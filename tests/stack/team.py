@@ -40,6 +40,12 @@ class Team:
         return stack.environment()
 
     @property
+    def login_url(self) -> str:
+        stack = find_stack(self.folder / ".mudg/stack")
+        assert stack is not None, "the stack is not up"
+        return stack.login_url
+
+    @property
     def store(self) -> ArtifactStore:
         return ArtifactStore(load_settings(environ=self.environment).storage)
 
@@ -80,7 +86,8 @@ class Team:
         def answer() -> httpx.Response | None:
             address = f"{self.environment['PREFECT_API_URL']}/{path}"
             try:
-                got = httpx.request(method, address, json=body, timeout=20)
+                user, _, password = self.environment["PREFECT_API_AUTH_STRING"].partition(":")
+                got = httpx.request(method, address, json=body, timeout=20, auth=(user, password))
             except httpx.TransportError:
                 return None
             return None if got.status_code == httpx.codes.SERVICE_UNAVAILABLE else got.raise_for_status()

@@ -118,6 +118,8 @@ def test_pages_of_the_ui_show_the_run(team: Team, first: Made) -> None:
     """Screenshots stay in build/screenshots, for people to look at."""
     SHOTS.mkdir(parents=True, exist_ok=True)
     with page() as seen:
+        seen.goto(team.login_url)  # as `mudg up` prints it; from then on every link opens
+        seen.wait_for_url("**/dashboard*")
         seen.goto(first["url"])
         seen.get_by_text("build-classifier animals").first.wait_for()
         for tab, expected in TABS.items():

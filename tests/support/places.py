@@ -6,15 +6,17 @@ Starting these is most of the time of a small command, so tests share them and r
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from prefect.settings import PREFECT_API_URL
 from typer.testing import CliRunner, Result
@@ -26,6 +28,7 @@ from tests.support.demo_runs import digests, mudg
 from tests.support.seaweed import CREDENTIALS
 
 runner = CliRunner()
+TLS = {"ca-file": "CA_FILE", "client.cert": "CLIENT__CERT", "client.key": "CLIENT__KEY"}
 
 
 def here(folder: Path, *arguments: str, ends: int = 0) -> Result:
@@ -44,10 +47,12 @@ class Place:
     dask: str
     prefect: str
     flags: Sequence[str] = ()
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def command(self, *arguments: str) -> dict[str, Any]:
         """As a user types it: a process of its own."""
-        done = mudg(*self._all(arguments), "--json", cwd=self.folder, PREFECT_API_URL=self.prefect)
+        keys = {"PREFECT_API_URL": self.prefect, **self.keys}
+        done = mudg(*self._all(arguments), "--json", cwd=self.folder, **keys)
         assert done.returncode == 0, done.stderr[-3000:]
         result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return result
@@ -93,4 +98,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         for name, value in CREDENTIALS.items():
             patch.setenv(name, value)
         with session(settings) as ready:
-            yield Place(folder, str(ready.compute.dask_address), str(PREFECT_API_URL.value()))
+            address, api = str(ready.compute.dask_address), str(PREFECT_API_URL.value())
+            yield Place(folder, address, api, keys=_keys())
+
+
+def _keys() -> dict[str, str]:
+    """What lets another process use the servers of this one: Prefect's password and Dask's certificate."""
+    tls = {name: dask.config.get(f"distributed.comm.tls.{name}") for name in TLS}
+    by_name = {f"DASK_DISTRIBUTED__COMM__TLS__{TLS[name]}": str(value) for name, value in tls.items()}
+    return by_name | {"PREFECT_API_AUTH_STRING": os.environ["PREFECT_API_AUTH_STRING"]}

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,18 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from distributed import Client
+from distributed.security import Security
 from prefect import flow, task
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.states import Running
 
 from flows.stack.health import dask_client, workers_are_there
-from flows.stack.parts import PARTS
+from flows.stack.parts import PARTS, weed
 from flows.stack.ports import is_free
 from flows.stack.processes import marked
 from flows.stack.registered import GPU_LIMIT, schedule_index
-from flows.stack.running import POOL, find_stack
+from flows.stack.running import POOL, Stack, find_stack
 from flows.stack.state import read_state
 from tests.support.demo_runs import MUDG, environment, mudg
 
@@ -49,6 +51,16 @@ class Up:
     @property
     def folder(self) -> Path:
         return self.cwd / ".mudg/stack"
+
+
+def stack_of(up: Up) -> Stack:
+    stack = find_stack(up.folder)
+    assert stack is not None
+    return stack
+
+
+def api_client(up: Up) -> SyncPrefectClient:
+    return SyncPrefectClient(up.told["api"], auth_string=stack_of(up).keys.prefect)
 
 
 @task
@@ -91,7 +103,7 @@ def test_everything_is_started_and_well(up: Up) -> None:
 
 
 def test_the_server_knows_schedule_and_limit_and_when_a_run_is_dead(up: Up) -> None:
-    with SyncPrefectClient(up.told["api"]) as client:
+    with api_client(up) as client:
         assert client.read_global_concurrency_limit_by_name(GPU_LIMIT).limit == 3
         [automation] = client.read_automations_by_name("mudg-run-dead")
         assert automation.enabled
@@ -99,7 +111,7 @@ def test_the_server_knows_schedule_and_limit_and_when_a_run_is_dead(up: Up) -> N
 
 
 def scheduled(up: Up) -> tuple[str, bool]:
-    with SyncPrefectClient(up.told["api"]) as client:
+    with api_client(up) as client:
         [built] = [one for one in client.read_deployments() if one.name == "build-index"]
         [schedule] = client.read_deployment_schedules(built.id)
     return schedule.schedule.cron, schedule.active
@@ -109,7 +121,7 @@ def test_a_second_up_changes_the_schedule_and_starts_nothing(up: Up) -> None:
     again = said("up", "--index-cron", "off", cwd=up.cwd)
     assert again["started"] == [] and again["processes"] == up.told["processes"]
     assert scheduled(up) == (CRON, False)
-    schedule_index(up.told["api"], "0 4 * * *")
+    schedule_index(stack_of(up), "0 4 * * *")
     assert scheduled(up) == ("0 4 * * *", True)
 
 
@@ -126,12 +138,68 @@ def test_nothing_listens_beyond_this_machine(up: Up) -> None:
     assert set(state.ports.values()) <= {address.port for address in listening}
 
 
-def test_files_can_be_looked_at_but_not_changed_without_keys(up: Up) -> None:
-    address = f"{up.told['browse']}/ready"
-    assert httpx.get(address, trust_env=False).text == "ready"
-    assert httpx.put(address, content=b"mine", trust_env=False).status_code == 401
-    assert httpx.delete(address, trust_env=False).status_code == 401
-    assert httpx.get(f"{up.told['s3']}/mudg/ready", trust_env=False).status_code == 403
+def test_f80_without_keys_nobody_reads_or_writes_the_store_by_http(up: Up) -> None:
+    """S3, filer, master (which signed what anybody asked for) and volume."""
+    stack = stack_of(up)
+    port = stack.state.ports
+    closed = {
+        f"{port['s3']}/mudg/ready": 403,
+        f"{port['s3']}/mudg?list-type=2": 403,
+        f"{port['s3-filer']}/buckets/mudg/ready": 404,
+        f"{port['s3-master']}/dir/assign": 404,
+        f"{port['s3-master']}/dir/lookup?volumeId=1": 404,
+        f"{port['s3-volume']}/1,01637037d6": 401,
+    }
+    with httpx.Client(trust_env=False) as client:
+        for address, status in closed.items():
+            url = f"http://127.0.0.1:{address}"
+            assert client.get(url).status_code == status, address
+            for method in ("PUT", "POST", "DELETE"):
+                assert client.request(method, url, content=b"mine").status_code in (401, 403, 404, 405), url
+
+
+def test_f76_nobody_submits_code_to_dask_without_the_certificate(up: Up) -> None:
+    """Neither in plain nor with a certificate of one's own."""
+    address = up.told["dask"]
+    own = Security.temporary()  # type: ignore[no-untyped-call]
+    for url, security in ((address, own), (address.replace("tls://", "tcp://"), None)):
+        with pytest.raises(OSError):
+            Client(url, timeout=3, security=security, set_as_default=False)  # type: ignore[no-untyped-call]
+    with dask_client(address, folder=up.folder) as client:
+        assert client.submit(abs, -1).result(timeout=60) == 1
+
+
+def test_f80_another_user_without_the_certificate_cannot_use_grpc(up: Up, tmp_path: Path) -> None:
+    """`weed shell` deleted and moved objects. With the certificate it still does all that."""
+    port = stack_of(up).state.ports
+    words = [
+        weed(),
+        "shell",
+        f"-master=127.0.0.1:{port['s3-master']}",
+        f"-filer=127.0.0.1:{port['s3-filer']}",
+    ]
+    tmp_path.chmod(0o777)
+    theirs = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    nobody = 65534 if os.geteuid() == 0 else None
+
+    def shell(environment: dict[str, str], user: int | None) -> str:
+        with subprocess.Popen(
+            words,
+            env=environment,
+            user=user,
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            with suppress(subprocess.TimeoutExpired):
+                return process.communicate("fs.ls /buckets/mudg\nexit\n", timeout=10)[0]
+            process.kill()
+            return process.communicate()[0]
+
+    assert "ready" not in shell(theirs, nobody)
+    assert "ready" in shell(theirs | PARTS["s3"].environment(stack_of(up)), None)
 
 
 def test_secrets_are_nowhere_but_in_their_files(up: Up) -> None:
@@ -140,13 +208,15 @@ def test_secrets_are_nowhere_but_in_their_files(up: Up) -> None:
     texts = [path.read_text(errors="replace") for path in (up.folder / "logs").iterdir()]
     texts += [(up.folder / "stack.json").read_text(), *map(str, up.told.values())]
     texts += [" ".join(process.cmdline()) for process in marked(stack.state.id)]
-    assert not any(key in text for key in (stack.keys.secret, stack.keys.internal) for text in texts)
+    assert not any(
+        key in text for key in (stack.keys.secret, stack.keys.internal, stack.keys.prefect) for text in texts
+    )
     assert up.folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_workers_get_the_users_settings_and_the_threads_of_a_local_cluster(up: Up) -> None:
     names = ("MUDG_CORPUS__ROWS", "MUDG_STORAGE__URL", "OMP_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_")
-    with dask_client(up.told["dask"], 30) as client:
+    with dask_client(up.told["dask"], 30, folder=up.folder) as client:
         [found] = client.run(lambda: [os.environ.get(name) for name in names]).values()
         [worker] = client.scheduler_info()["workers"].values()
     omp = os.environ.get("OMP_NUM_THREADS", "1")
@@ -169,7 +239,7 @@ def test_a_killed_part_is_told_and_mended(up: Up) -> None:
 
 def test_down_leaves_no_process_no_port_and_no_run(up: Up) -> None:
     state = read_state(up.folder)
-    with SyncPrefectClient(up.told["api"]) as client:  # a run whose process was killed before it could say so
+    with api_client(up) as client:  # a run whose process was killed before it could say so
         deployment = client.create_deployment(client.create_flow(killed), "killed", work_pool_name=POOL)
         run = client.create_flow_run_from_deployment(deployment, state=Running())
         client.create_task_run(nothing, run.id, "0", state=Running())
