@@ -22,6 +22,7 @@ from flows.cli.app import app
 from mudg_core.evaluate.images import Source
 from mudg_core.settings import Settings
 from mudg_core.target.spec import parse_target
+from tests.support import fault_list
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -370,3 +371,17 @@ def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path: Path) -> N
     for path in tmp_path.rglob("*"):
         if path.suffix in {".html", ".css"}:
             assert not loaded.search(path.read_text()), path.name
+
+
+def test_faults_are_listed_with_their_tests() -> None:
+    """`python -m tests.support.fault_list` writes them."""
+    page = fault_list.PAGE.read_text()
+    assert page == fault_list.with_tests(page)
+
+
+def test_every_number_of_a_test_is_a_listed_fault() -> None:
+    listed = [
+        int(row[2]) for line in fault_list.PAGE.read_text().split("\n") if (row := fault_list.ROW.match(line))
+    ]
+    assert listed == list(range(1, 101))
+    assert set(fault_list.tests_by_fault()) <= set(listed)
