@@ -104,16 +104,18 @@ def other_version(run: Run, like: IndexVersion) -> IndexVersion:
 
 
 def corpus_shards(run: Run) -> list[ArtifactRef]:
-    """What was added to the corpus, lists of links downloaded first; or the demo world."""
-    source = run.settings.corpus.source
-    added = list(registry.refs(run.store)) if source != "demo" else []
-    if not added and source == "added":
-        raise InputError(
-            what="the corpus is empty", where=run.store.url, fix="add a source: `mudg corpus add URL`"
-        )
-    if not added:
+    """What was added to the corpus, lists of links downloaded first; or the demo world, for whoever asks for
+    it: a store that has lost its corpus must not become an index of drawings."""
+    if run.settings.corpus.source == "demo":
         planned = plan_shards(run.settings)
         return draw_shard.map(run, planned, per_task=run.shards_per_task(len(planned)))
+    added = list(registry.refs(run.store))
+    if not added:
+        raise InputError(
+            what="the corpus is empty",
+            where=run.store.url,
+            fix="add images: `mudg corpus add URL`; to try mudg without any: `mudg demo`",
+        )
     links = [ref for ref in added if run.store.manifest(ref).facts["kind"] == "links"]
     downloaded = download_shard.map(run, [{"shard": ref} for ref in links]) if links else []
     ready = dict(zip(links, downloaded, strict=True))

@@ -152,8 +152,8 @@ class ComputeSettings(Area):
 class CorpusSettings(Area):
     """The pool that is searched: what was added to the store (`mudg corpus add`), or the demo world."""
 
-    source: Literal["auto", "added", "demo"] = Field(
-        "auto", description="auto: what was added, and the demo world if nothing was"
+    source: Literal["added", "demo"] = Field(
+        "added", description="what `mudg corpus add` registered, or the demo world"
     )
     rows: int = Field(24_000, ge=100, le=10_000_000_000, description="of the demo world")
     rows_per_shard: int = Field(10_000, ge=50, le=10_000_000, description="small files share a shard")

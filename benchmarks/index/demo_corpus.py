@@ -25,7 +25,12 @@ MUDG = Path(sys.executable).with_name("mudg")
 def measure(folder: Path, rows: int, cells: int, seconds: float) -> dict[str, Any]:
     """What plain k-means reads for R@1 = 90 over what the chosen variant reads, on report captions."""
     folder.mkdir(parents=True, exist_ok=True)
-    sizes = {"corpus.rows": rows, "corpus.rows_per_shard": 10_000, "index.cells": cells}
+    sizes = {
+        "corpus.source": "demo",
+        "corpus.rows": rows,
+        "corpus.rows_per_shard": 10_000,
+        "index.cells": cells,
+    }
     sizes |= {"index.report_queries": 4000, "index.tuning_queries": 4000, "index.training_texts": 48_000}
     flags = [part for name, value in sizes.items() for part in ("--set", f"{name}={value}")]
     subprocess.run([MUDG, "index", "build", *flags], cwd=folder, check=True, timeout=seconds)

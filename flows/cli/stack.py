@@ -77,6 +77,7 @@ def _up_text(stack: Stack, started: bool) -> str:
         ("Dask", stack.dask_address),
         ("logs", folder / "logs"),
         ("next", f"source {folder}/env      # this shell's commands use the stack then"),
+        ("", "mudg corpus add URL   # images of yours"),
         ("", "mudg index build      # once, or wait for its schedule"),
         ("", "mudg target submit SPEC.yaml"),
         ("", "mudg doctor      # is all well?"),

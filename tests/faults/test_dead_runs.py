@@ -36,7 +36,7 @@ def test_f13_a_run_that_nobody_supervises_is_marked_as_crashed(tmp_path: Path) -
         team.up("--workers", "1", "--index-cron", "off")
         be_impatient(*(team.environment[f"PREFECT_API_{name}"] for name in ("URL", "AUTH_STRING")))
         with subprocess.Popen(
-            [MUDG, "index", "build"],
+            [MUDG, "index", "build", "--set", "corpus.source=demo"],
             cwd=tmp_path,
             env=environment(**team.environment),
             stdout=subprocess.DEVNULL,

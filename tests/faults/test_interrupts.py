@@ -27,7 +27,6 @@ from tests.faults.interrupted import (
 )
 from tests.support.demo_runs import FLAGS, digests, environment, mudg
 
-DEMO_CORPUS = ["--set", "corpus.source=demo"]
 STUBBORN = """
 import subprocess, sys, time
 from flows.cli.interrupts import run_interruptibly
@@ -44,7 +43,7 @@ run_interruptibly(command)
 MOMENTS = 20
 COMMANDS = {
     "demo": ["demo", *FLAGS],
-    "index build": ["index", "build", *DEMO_CORPUS, *FLAGS],
+    "index build": ["index", "build", *FLAGS],
     "target run": ["target", "run", "footwear.yaml", *FLAGS],
     "search": ["search", "a photo of a cat"],
 }

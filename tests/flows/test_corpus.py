@@ -148,5 +148,7 @@ def test_status_as_people_read_it(corpus: Corpus) -> None:
 def test_nothing_added_yet(servers: Place, tmp_path: Path) -> None:
     place = replace(servers, folder=tmp_path)
     assert "nothing was added yet" in place.says("corpus", "status")
-    refused = place.run("index", "build", "--set", "corpus.source=added", ends=2)
-    assert refused["what"] == "the corpus is empty" and "mudg corpus add" in refused["fix"]
+    refused = place.run("index", "build", ends=2)
+    assert refused["what"] == "the corpus is empty"
+    assert "mudg corpus add" in refused["fix"] and "mudg demo" in refused["fix"]
+    assert not place.digests(), "nothing was drawn in its place"

@@ -15,6 +15,7 @@ from typing import Any
 MUDG = str(Path(sys.executable).with_name("mudg"))
 TIMEOUT = 600
 SMALL = {
+    "corpus.source": "demo",
     "corpus.rows": 600,
     "corpus.rows_per_shard": 150,
     "index.cells": 8,
