@@ -114,7 +114,7 @@ def run_status(as_json: bool, settings: Settings) -> None:
     show(result, _status_text(states) if states else EMPTY, as_json)
 
 
-EMPTY = "nothing was added yet: `mudg corpus add URL` (until then the demo world is what is indexed)"
+EMPTY = "nothing was added yet: `mudg corpus add URL`"
 
 
 def source_states(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -24,6 +25,7 @@ from mudg_core.visible import one_line, visible
 from mudg_core.yaml_text import load as load_yaml
 
 console = Console(stderr=True)
+REFUSED_BY_DISK = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on the last line.")]
 SettingsFile = Annotated[
@@ -79,16 +81,27 @@ def show(result: Json, text: str, as_json: bool) -> None:
 
 @contextmanager
 def exit_codes(as_json: bool) -> Iterator[None]:
-    """Our errors become a message and an exit code; anything else keeps its traceback, it is a bug."""
+    """Our errors, and those of a disk that is full or not ours to write, become a message and an exit code;
+    anything else keeps its traceback, it is a bug."""
     try:
         yield
     except MudgError as error:
-        if as_json:
-            body = {"error": type(error).__name__, "what": error.what, "where": error.where, "fix": error.fix}
-            sys.stdout.write(json.dumps(body) + "\n")
-        console.print(f"[bold red]{type(error).__name__}[/]", end=": ", highlight=False)
-        console.print(str(error), markup=False, highlight=False)
-        raise typer.Exit(error.exit_code) from None
+        raise _shown(error, as_json) from None
+    except OSError as error:
+        if error.errno not in REFUSED_BY_DISK:
+            raise
+        from mudg_core.storage.objects_local import disk_error
+
+        raise _shown(disk_error(error, str(error.filename or "")), as_json) from None
+
+
+def _shown(error: MudgError, as_json: bool) -> typer.Exit:
+    if as_json:
+        body = {"error": type(error).__name__, "what": error.what, "where": error.where, "fix": error.fix}
+        sys.stdout.write(json.dumps(body) + "\n")
+    console.print(f"[bold red]{type(error).__name__}[/]", end=": ", highlight=False)
+    console.print(str(error), markup=False, highlight=False)
+    return typer.Exit(error.exit_code)
 
 
 def warn_of_lookalikes(classes: Sequence[str]) -> None:

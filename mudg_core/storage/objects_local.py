@@ -23,6 +23,7 @@ from mudg_core.storage.objects import Entry, sha256_of
 
 SCRATCH = "scratch"  # unfinished work; never named by a manifest, so it may always be swept
 LINK_TRIES = 20
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LocalObjects:
@@ -177,16 +178,20 @@ def disk_errors(where: Path, *, only_full: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if only_full and not full:
+        if only_full and error.errno not in FULL:
             raise
-        raise StorageError(
-            what="the disk is full" if full else f"the disk refused: {error.strerror or error}",
-            where=str(where),
-            fix="free some space, or set storage.url (and storage.cache_dir) to a larger disk, and run again"
-            if full
-            else "check that the folder exists, is mounted and is writable for this user",
-        ) from error
+        raise disk_error(error, str(where)) from error
+
+
+def disk_error(error: OSError, where: str) -> StorageError:
+    full = error.errno in FULL
+    return StorageError(
+        what="the disk is full" if full else f"the disk refused: {error.strerror or error}",
+        where=where,
+        fix="free some space, or set storage.url (and storage.cache_dir) to a larger disk, and run again"
+        if full
+        else "check that the folder exists, is mounted and is writable for this user",
+    )
 
 
 def _etag(data: bytes) -> str:
