@@ -104,7 +104,7 @@ def scheduler(compute: ComputeSettings) -> Iterator[str]:
             cluster.scale(_workers(compute))  # one of Kubernetes that has a spec heeds no `n_workers`
         address = str(cluster.scheduler_address)
         warn_if_open(address)
-        with dask.config.set(_credentials(getattr(cluster, "security", None))):
+        with dask.config.set(_credentials(address, getattr(cluster, "security", None))):
             yield address
 
 
@@ -278,10 +278,10 @@ def _renamed(tree: Any, old: str, new: str, key: str = "") -> Any:
     return re.sub(rf"(?<![\w-]){re.escape(old)}-scheduler(?![\w-])", f"{new}-scheduler", tree)
 
 
-def _credentials(security: Any) -> dict[str, Any]:
+def _credentials(address: str, security: Any) -> dict[str, Any]:
     """A cluster that made its own keys (`security: true`) gives them to a client that has the cluster. Ours
     knows an address only, so it finds them in Dask's configuration."""
-    if security is None or not security.tls_client_cert:
+    if not address.startswith("tls://") or security is None or not security.tls_client_cert:
         return {}
     return {
         "distributed.comm.require-encryption": True,

@@ -298,7 +298,7 @@ def test_a_real_cluster_starts_workers_for_work_and_lets_a_client_in(security: b
     """`security: null` is for whoever keeps the machine to themselves."""
     compute = ComputeSettings(workers=1, cluster_options={} if security else {"security": None})
     with (
-        dask.config.set({"distributed.comm.require-encryption": None}),  # other tests' cluster wants it
+        dask.config.set({"distributed.comm.require-encryption": False}),  # other tests' cluster wants it
         scheduler(compute) as address,
         Client(address, timeout=SECONDS) as client,
     ):

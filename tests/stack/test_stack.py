@@ -22,6 +22,7 @@ import psutil
 import pytest
 import yaml
 
+from flows.stack.running import find_stack
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.storage.browse import artifacts, resolve
 from tasks.report import REPORT
@@ -263,6 +264,28 @@ def test_f14_a_cancelled_run_stops_and_leaves_nothing_half_done(team: Team, firs
     assert team.ended(run)["state_type"] == "CANCELLED"
     until(lambda: team.process_of(run) is None or None, "the end of its process", 60)
     assert_over(team, run)
+
+
+def test_f75_secrets_of_the_stack_are_in_no_log_database_object_or_command_line(
+    team: Team, first: Made
+) -> None:
+    """After builds, a submission, kills and a cancelled run: only the files that are there for secrets have
+    them, and those are the owner's alone."""
+    stack = find_stack(team.folder / ".mudg/stack")
+    assert stack is not None
+    key = stack.folder / "tls/key.pem"
+    private = (stack.folder / "keys.json", stack.folder / "env", key)
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (stack.folder, *private))
+    keys = (stack.keys.secret, stack.keys.internal, stack.auth[1], key.read_text().splitlines()[1])
+    secrets = [secret.encode() for secret in keys]
+    files = [path for path in stack.folder.rglob("*") if path.is_file() and path not in private]
+    leaks = [str(path) for path in files if any(secret in path.read_bytes() for secret in secrets)]
+    objects = team.store.objects
+    stored = [path for path in objects.list("") if not path.endswith("/")]
+    leaks += [path for path in stored if any(one in (objects.read(path) or (b"",))[0] for one in secrets)]
+    lines = [line.encode() for line in team.processes()]
+    assert len(files) > 20 and len(stored) > 50 and len(lines) >= 6
+    assert leaks == [] and not any(secret in line for line in lines for secret in secrets)
 
 
 def test_nothing_is_left_running(team: Team, first: Made) -> None:
