@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from mudg_core.corpus.sources import tables
 from mudg_core.corpus.sources.files import Entry, SourceFiles
@@ -21,6 +20,7 @@ from mudg_core.errors import DataError
 
 IMAGE = re.compile(r"(?P<top>(?:.*/)?)img_emb/img_emb_(?P<part>\d+)\.npy")
 HEADER_BYTES = 4096  # of which numpy writes 128
+MAX_LENGTH = 1 << 62  # of a side: a number of thousands of digits cannot even be printed
 AGAIN = "fetch the partition again, or leave it out"
 
 
@@ -29,7 +29,7 @@ class Partition(NamedTuple):
 
     images: Any
     texts: Any | None
-    metadata: pq.ParquetFile
+    metadata: tables.Table
 
 
 def recognises(entries: Sequence[Entry]) -> bool:
@@ -118,11 +118,11 @@ def _shape(stream: IO[bytes], size: int, where: str) -> tuple[int, int]:
     except Exception as error:
         what = f"cannot be read as .npy: {type(error).__name__}: {str(error)[:200]}"
         raise DataError(what=what, where=where, fix=AGAIN) from error
-    if len(shape) != 2 or fortran or dtype not in (np.float16, np.float32) or shape[0] < 0 or shape[1] < 1:
+    is_matrix = len(shape) == 2 and 0 <= shape[0] < MAX_LENGTH and 1 <= shape[1] < MAX_LENGTH
+    if not is_matrix or fortran or dtype not in (np.float16, np.float32):
         order = " in Fortran order" if fortran else ""
-        what = (
-            f"features are {str(dtype)[:50]} of shape {str(shape)[:100]}{order}, not float16 or float32 rows"
-        )
+        lengths = ", ".join(f"{length:.4g}" if abs(length) < MAX_LENGTH else "…" for length in shape[:4])
+        what = f"features are {str(dtype)[:50]} of shape ({lengths}){order}, not float16 or float32 rows"
         raise DataError(what=what, where=where, fix="write them as float16 (n, dim)")
     rows, dim = (int(length) for length in shape)
     expected = start + rows * dim * dtype.itemsize

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mudg_core.corpus.sources import tables
 from mudg_core.corpus.sources.files import Entry, SourceFiles
@@ -91,7 +90,7 @@ def _too_much(where: str) -> DataError:
     )
 
 
-def _opened(stream: object, entry: Entry, files: SourceFiles) -> pq.ParquetFile:
+def _opened(stream: object, entry: Entry, files: SourceFiles) -> tables.Table:
     where = f"{files.url}/{entry.name}"
     table = tables.open_table(stream, entry.size, where)
     missing = {"url", "caption"} - _columns(table.schema_arrow).keys()
@@ -102,6 +101,7 @@ def _opened(stream: object, entry: Entry, files: SourceFiles) -> pq.ParquetFile:
             where=where,
             fix=f"name it {' or '.join(NAMES[sorted(missing)[0]])}",
         )
+    tables.check_types(table, list(_columns(table.schema_arrow).values()), where)
     return table
 
 

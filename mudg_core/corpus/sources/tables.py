@@ -7,12 +7,15 @@ file says so. Texts therefore stay as they are stored (a dictionary and numbers)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mudg_core.corpus.sources.pages import unpacked_sizes
 from mudg_core.errors import DataError
 
 BATCH = 1024
@@ -22,18 +25,25 @@ MAX_TEXT_BYTES = (
 MAX_BATCH_BYTES = 32 << 20
 MAX_ROWS_PER_BYTE = 100  # a list of different things has many bytes a row
 MAX_CHUNK_BYTES, MAX_RATIO = 256 << 20, 200  # a column chunk may be large, or compressed that much, not both
+MAX_PAGE_BYTES = 256 << 20  # a reader holds one whole, and a dictionary beside it
 _BUFFER_BYTES = 8 << 20
 _AGAIN = "fetch the file again, or leave it out"
 
 
-def open_table(source: Any, size: int, where: str) -> pq.ParquetFile:
+class Table(pq.ParquetFile):
+    """One that knows what it was opened from: a path, or a stream that can seek."""
+
+    def __init__(self, source: Any, **options: Any) -> None:
+        super().__init__(source, **options)
+        self.source = source
+
+
+def open_table(source: Any, size: int, where: str) -> Table:
     """Its header, judged; `size` is that of the file."""
     try:
         schema = pq.ParquetFile(source)
         texts = [field.name for field in schema.schema_arrow if _is_text(field.type)]
-        table = pq.ParquetFile(
-            source, metadata=schema.metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES
-        )
+        table = Table(source, metadata=schema.metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES)
         rows = table.metadata.num_rows
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DataError(what=f"not a parquet file: {error}", where=where, fix=_AGAIN) from error
@@ -43,9 +53,10 @@ def open_table(source: Any, size: int, where: str) -> pq.ParquetFile:
 
 
 def batches(
-    table: pq.ParquetFile, columns: Sequence[str], where: str, groups: Sequence[int] | None = None
+    table: Table, columns: Sequence[str], where: str, groups: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Rows in order, with plain columns. A text that is too long is left out (null)."""
+    check_types(table, columns, where)
     for group in range(table.num_row_groups) if groups is None else groups:
         _check_group(table, group, columns, where)
         try:
@@ -58,27 +69,49 @@ def batches(
             ) from error
 
 
-def _check_group(table: pq.ParquetFile, group: int, columns: Sequence[str], where: str) -> None:
+def check_types(table: Table, columns: Sequence[str], where: str) -> None:
+    """Before anything is read: a list or a struct of a few bytes may be of any length."""
+    schema = table.schema_arrow
+    for name in columns:
+        kind = schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not _is_text(kind) and not _is_small(kind):
+            fix = "write texts, numbers or booleans, one a row"
+            raise DataError(what=f"column {name} holds {str(kind)[:100]}", where=where, fix=fix)
+
+
+def _check_group(table: Table, group: int, columns: Sequence[str], where: str) -> None:
     found = table.metadata.row_group(group)
-    for chunk in (found.column(number) for number in range(found.num_columns)):
-        if chunk.path_in_schema not in columns:
-            continue
-        unpacked = chunk.total_uncompressed_size
-        if unpacked > MAX_CHUNK_BYTES and unpacked > MAX_RATIO * max(1, chunk.total_compressed_size):
-            raise DataError(
-                what=f"row group {group}: {chunk.total_compressed_size} bytes of column "
-                f"{chunk.path_in_schema} unpack to {unpacked}",
-                where=where,
-                fix=_AGAIN,
-            )
+    with _stream_of(table.source) as stream:
+        for chunk in (found.column(number) for number in range(found.num_columns)):
+            if chunk.path_in_schema in columns and (problem := _problem(stream, chunk)):
+                raise DataError(what=f"row group {group}: {problem}", where=where, fix=_AGAIN)
+
+
+def _stream_of(source: Any) -> AbstractContextManager[IO[bytes]]:
+    return source.open("rb") if isinstance(source, Path) else nullcontext(source)
+
+
+def _problem(stream: IO[bytes], chunk: Any) -> str:
+    """What is wrong with a column chunk, by the headers of its pages and not by the footer alone."""
+    name, packed, starts = chunk.path_in_schema, chunk.total_compressed_size, [chunk.data_page_offset]
+    if chunk.has_dictionary_page:
+        starts.append(chunk.dictionary_page_offset)
+    try:
+        sizes = list(unpacked_sizes(stream, min(starts), packed))
+    except ValueError as error:
+        return f"column {name}: {error}"
+    unpacked = max(sum(sizes), chunk.total_uncompressed_size)
+    if max(sizes, default=0) > MAX_PAGE_BYTES:
+        return f"a page of column {name} unpacks to {max(sizes)} bytes"
+    if unpacked > MAX_CHUNK_BYTES and unpacked > MAX_RATIO * max(1, packed):
+        return f"{packed} bytes of column {name} unpack to {unpacked}"
+    return ""
 
 
 def _plain(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
     left, columns = MAX_BATCH_BYTES, {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if not pa.types.is_dictionary(column.type) and not _is_small(column.type):
-            fix = "write texts, numbers or booleans, one a row"
-            raise DataError(what=f"column {name} holds {column.type}", where=where, fix=fix)
         if pa.types.is_dictionary(column.type):
             column, size = _short(column)
             left -= size

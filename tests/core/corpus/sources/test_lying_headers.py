@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mudg_core.corpus.sources import links, registry, shard, tables
+from mudg_core.corpus.sources import links, pages, registry, shard, tables
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.errors import DataError
 from mudg_core.storage import ArtifactStore
@@ -35,6 +35,8 @@ LIES = {
     "10^12 rows of nothing": (npy(told("(1000000000000, 0)")), "not float16 or float32 rows"),
     "negative": (npy(told("(-3, 16)"), bytes(96)), "not float16 or float32 rows"),
     "negative twice": (npy(told("(-3, -16)"), bytes(96)), "not float16 or float32 rows"),
+    "thousands of digits": (npy(told(f"(0x{'f' * 3900}, 16)"), bytes(96)), "not float16 or float32 rows"),
+    "negative digits": (npy(told(f"(-0x{'f' * 3900}, 16)"), bytes(96)), "not float16 or float32 rows"),
     "nested": (npy("(" * 3000 + ")" * 3000), "cannot be read as .npy"),
     "nested lists": (npy("{'descr': " + "[" * 1500 + "]" * 1500 + "}"), "cannot be read as .npy"),
     "long": (npy(told("(3, 16)") + " " * 5000, bytes(96)), "cannot be read as .npy"),
@@ -164,3 +166,77 @@ def test_f87_columns_of_lists_and_of_wide_values_are_refused(kind: pa.DataType) 
     table = tables.open_table(pa.BufferReader(stored.getvalue()), stored.tell(), "here")
     with pytest.raises(DataError, match=r"column url holds (list|fixed_size)"):
         list(tables.batches(table, ["url", "caption"], "here"))
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.struct([("x", pa.string())])])
+def test_f87_nested_columns_are_refused_when_a_list_is_added(
+    kind: pa.DataType, store: ArtifactStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"url": pa.array([None], kind), "caption": ["y"]}), path)
+    with pytest.raises(DataError, match=r"column url holds (list|struct)"):
+        registry.inspect(str(path), store, 100)
+
+
+def varint(number: int, length: int = 0) -> bytes:
+    """A signed number of Thrift, as long as asked for."""
+    number, digits = number * 2, bytearray()
+    while number or not digits or len(digits) < length:
+        digits.append(number & 127 | 128)
+        number >>= 7
+    digits[-1] &= 127
+    return bytes(digits)
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_f87_a_footer_that_claims_less_is_not_believed(
+    dictionary: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "MAX_CHUNK_BYTES", 1 << 19)
+    path = tmp_path / "bomb.parquet"
+    texts = {"url": ["x" * (1 << 20)], "caption": ["y"]}
+    pq.write_table(pa.table(texts), path, compression="zstd", use_dictionary=dictionary)
+    real = pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size
+    assert real > 1 << 20
+    path.write_bytes(path.read_bytes().replace(varint(real), varint(1000, len(varint(real)))))
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size == 1000
+    table = tables.open_table(path, path.stat().st_size, "here")
+    monkeypatch.setattr(tables, "_plain", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(DataError, match=r"row group 0: \d+ bytes of column url unpack to 10\d+"):
+        list(tables.batches(table, ["url"], "here"))
+    monkeypatch.setattr(tables, "MAX_PAGE_BYTES", 1 << 19)
+    with pytest.raises(DataError, match="a page of column url unpacks to"):
+        list(tables.batches(table, ["url"], "here"))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_the_pages_of_honest_files_add_up(version: str, compression: str, dictionary: bool) -> None:
+    stored, texts = io.BytesIO(), [f"a caption of row {row}" * (row % 7) for row in range(5000)]
+    options = {"compression": compression, "use_dictionary": dictionary, "data_page_version": version}
+    pq.write_table(pa.table({"x": texts}), stored, data_page_size=20_000, write_page_index=True, **options)
+    chunk = pq.ParquetFile(stored).metadata.row_group(0).column(0)
+    start = chunk.dictionary_page_offset if dictionary else chunk.data_page_offset
+    sizes = list(pages.unpacked_sizes(stored, start, chunk.total_compressed_size))
+    headers = chunk.total_uncompressed_size - sum(sizes)
+    assert len(sizes) >= 2 and 0 < headers < 200 * len(sizes)
+    stored.seek(0)
+    assert sum(batch.num_rows for batch in tables.batches(tables.open_table(stored, 10**6, "x"), ["x"], "x"))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"", b"\x15", b"\x1c" * 50, b"\x19\xf5\xff\xff\xff\xff\x0f", b"\x1d", b"\x15" + b"\xff" * 11, b"\0"],
+)
+def test_f87_headers_that_make_no_sense(header: bytes) -> None:
+    with pytest.raises(ValueError, match=r"header|number|page"):
+        list(pages.unpacked_sizes(io.BytesIO(header), 0, max(1, len(header))))
+
+
+def test_f87_pages_are_limited_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MAX_PAGES", 10)
+    empty = b"\x25\0\x15\0\0"  # sizes of nothing
+    assert list(pages.unpacked_sizes(io.BytesIO(empty * 9), 0, 9 * len(empty))) == [0] * 9
+    with pytest.raises(ValueError, match="pages"):
+        list(pages.unpacked_sizes(io.BytesIO(empty * 11), 0, 11 * len(empty)))
