@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from mudg_core.errors import OrchestrationError
 TOO_SLOW = "image: too slow to decode"
 CRASHED = "image: crashed the decoder"
 CPU_SECONDS = 20.0  # for one picture; the worst that our decoder lets pass takes a few
+WAITS = 6  # so many times its CPU time, for a process that stands still
 _SIZE = struct.Struct(">I")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _ROOT = Path(__file__).parents[3]
@@ -69,11 +71,16 @@ class Shrinker:
     def __call__(self, data: bytes) -> Small | str:
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
+        timer = _Timer(self.how.cpu_seconds * WAITS, process)
+        timer.start()
         try:
             _send(process.stdin, data)
             facts, image = json.loads(_receive(process.stdout)), _receive(process.stdout)
         except (EOFError, BrokenPipeError):
-            return self._why_it_ended()
+            reason = self._why_it_ended()
+            return TOO_SLOW if timer.has_killed else reason
+        finally:
+            timer.cancel()
         return str(facts["reason"]) if "reason" in facts else Small(image, *facts["sizes"])
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -109,6 +116,20 @@ class Shrinker:
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()
+
+
+class _Timer(threading.Timer):
+    """Kills a process that takes too long by the clock, as one does that was stopped."""
+
+    has_killed = False
+
+    def __init__(self, seconds: float, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(seconds, self._kill)
+        self.process, self.daemon = process, True
+
+    def _kill(self) -> None:
+        self.has_killed = True
+        self.process.kill()
 
 
 def shrink(data: bytes, how: How) -> Small:

@@ -49,6 +49,15 @@ def test_f82_cpu_time_is_limited_for_each_picture() -> None:
         assert isinstance(small(slow), Small)
 
 
+def test_f82_a_process_that_stands_still_is_not_waited_for() -> None:
+    with Shrinker(HOW._replace(cpu_seconds=1.0)) as small:
+        assert isinstance(small(picture()), Small)
+        assert small._process is not None
+        os.kill(small._process.pid, signal.SIGSTOP)
+        assert small(picture()) == TOO_SLOW
+        assert isinstance(small(picture()), Small)
+
+
 def test_f82_a_crash_costs_one_picture() -> None:
     with Shrinker(HOW) as small:
         assert isinstance(small(picture()), Small)
