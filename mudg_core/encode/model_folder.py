@@ -24,6 +24,9 @@ from mudg_core.errors import ModelError
 
 CONFIG_BYTES = 1 << 20
 LARGEST = 1 << 24  # any number of a configuration; vocabularies of a million exist
+MAX_SIDE, MAX_CONTEXT = 4096, 4096  # pixels and tokens: masks and positions grow with their squares
+MAX_POSITIONS = 1 << 24  # patches times width: some kinds are computed by numpy, which `meta` does not stop
+MAX_BUFFERS = 1 << 26  # numbers that a network makes by itself, and no file has
 MODEL_KEYS = frozenset(
     [
         "embed_dim",
@@ -78,6 +81,10 @@ def _config(folder: Path) -> dict[str, Any]:
         if part in config:
             _check_keys(config[part], known, part)
     _check_numbers(whole)
+    _check_sides(config.get("vision_cfg", {}), whole.get("preprocess_cfg", {}))
+    for part in ("text_cfg", "multimodal_cfg"):
+        if _number(config.get(part, {}).get("context_length", 0)) > MAX_CONTEXT:
+            raise _refused(f"{part} asks for a context of more than {MAX_CONTEXT} tokens")
     _check_names(config.get("vision_cfg", {}), config.get("text_cfg", {}), folder)
     return config
 
@@ -102,7 +109,25 @@ def _check_numbers(value: Any) -> None:
         for item in value.values() if isinstance(value, dict) else value:
             _check_numbers(item)
     elif isinstance(value, int | float) and not abs(value) <= LARGEST:
-        raise _refused(f"a size of {value:.3g} in {CONFIG_FILE}")
+        raise _refused(f"a size of {str(value)[:20]} in {CONFIG_FILE}")
+
+
+def _check_sides(vision: dict[str, Any], preprocess: dict[str, Any]) -> None:
+    """Of images: a file of weights need not have a tensor that grows with them."""
+    sides = [_largest(vision.get("image_size", 1)), _largest(preprocess.get("size", 1))]
+    if max(sides) > MAX_SIDE:
+        raise _refused(f"{CONFIG_FILE} asks for images of {max(sides):.0f} pixels a side")
+    patches = (sides[0] / max(1.0, _number(vision.get("patch_size", 16)))) ** 2
+    if patches * _number(vision.get("width", 1)) > MAX_POSITIONS:
+        raise _refused(f"vision_cfg asks for {patches:.0f} patches of {vision.get('width')} numbers")
+
+
+def _largest(value: Any) -> float:
+    return max((_number(one) for one in value), default=0.0) if isinstance(value, list) else _number(value)
+
+
+def _number(value: Any) -> float:
+    return float(value or 0)
 
 
 def _check_names(vision: dict[str, Any], text: dict[str, Any], folder: Path) -> None:
@@ -150,6 +175,8 @@ def _blank_shapes(config: dict[str, Any]) -> Shapes:
             network = kind(**build)
     except Exception as error:  # whatever a constructor makes of values that make no sense
         raise _refused(f"the CLIP model cannot be loaded: {str(error)[:500]}") from error
+    if sum(buffer.numel() for buffer in network.buffers()) > MAX_BUFFERS:
+        raise _refused(f"{CONFIG_FILE} describes buffers of more than {MAX_BUFFERS} numbers")
     return {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
 
 
