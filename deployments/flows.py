@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from prefect import State, flow, runtime
+from prefect import State, flow, get_run_logger, runtime
 from prefect.states import Cancelled, Completed
 from pydantic import JsonValue
 
@@ -66,6 +66,7 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
     from flows.target_runs import ALREADY_RUNNING, claim, run_url
     from mudg_core.storage import ArtifactStore
     from mudg_core.target.handed_in import check_submitted, unpacked, without_files
+    from mudg_core.target.names import lookalikes
     from mudg_core.target.submissions import Submissions
 
     ready, mine = worker_settings(settings), str(runtime.flow_run.id)
@@ -77,6 +78,8 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
     if claimed.run != mine:
         return Completed(name=ALREADY_RUNNING, message=f"another run has it: {run_url(claimed.run)}")
     check_submitted(without_files(claimed.target, claimed.files), ready.target.allowed_paths, submission)
+    for pair in lookalikes(claimed.target.classes):  # of a spec from the inbox nobody has been told
+        get_run_logger().warning("classes %a and %a look the same: are they two?", *pair)
     with unpacked(claimed.target, claimed.files) as target:
         built = classifier.build_classifier.fn(ready, target)
     outcome = _outcome(store, built)

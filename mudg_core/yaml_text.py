@@ -42,6 +42,14 @@ class GuardedLoader(yaml.SafeLoader):
         return _error(problem, self.peek_event().start_mark)  # type: ignore[no-untyped-call]
 
 
+def _no_such(loader: GuardedLoader, node: yaml.Node) -> Any:
+    raise _error(f"{node.tag.rpartition(':')[2]} values are not used", node.start_mark)
+
+
+for _kind in ("binary", "set", "omap", "pairs"):  # which no JSON can hold: bytes would pass for no text
+    GuardedLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _no_such)
+
+
 class LargeLoader(GuardedLoader):
     """For target specs: ten thousand classes, each with synonyms."""
 

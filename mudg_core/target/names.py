@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import normalize
@@ -13,10 +14,23 @@ from mudg_core.target.yaml_lines import Lines, Location, line_of
 MAX_CLASSES = 10_000
 MAX_NAME = 200
 MAX_SYNONYMS = 32
-# Small letters of Cyrillic and Greek, and digits, that look like Latin letters.
-LOOK_LIKE = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u03b1\u03bf\u03c1\u03bd\u03b901",
-    "aeopcyxijsdhaopviol",
+# Letters of Cyrillic and Greek, and digits, that look like Latin letters. Capitals are told apart before
+# case is folded, as many look like others than their small ones do.
+CAPITALS = str.maketrans(
+    "\u0410\u0391\u0412\u0392\u0421\u03f9\u0415\u0395\u041d\u0397I\u0406\u0399\u04c0\u0408"
+    "\u041a\u039a\u041c\u039c\u039d\u041e\u039f\u0420\u03a1\u0405\u0422\u03a4\u0425\u03a7\u0423"
+    "\u03a5\u0396",
+    "AABBCCEEHHllllJKKMMNOOPPSTTXXYYZ",
+)
+SMALL = str.maketrans(
+    "\u0430\u03b1\u0251\u0435\u043e\u03bf0\u0440\u03c1\u0441\u03f2\u0443\u0445\u03c7\u0456"
+    "\u03b9\u0131\u0458\u0455\u0501\u04bb\u03bd\u04751\u04cf\u043a\u03ba\u0442\u03c4\u043c"
+    "\u051b\u051d\u0261\u03c5",
+    "aaaeoooppccyxxiiijsdhvvllkkttmqwgu",
+)
+# Take no place, or none that can be seen, though Unicode calls them printable.
+UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 ONE_NAME = "give each class one distinct, readable name"
 
@@ -109,8 +123,8 @@ def _checked(others: Any, at: Location, lines: Lines, where: str, check: NameChe
 
 
 def same(name: str) -> str:
-    """What two names share that differ only by case, space, or how an accent is stored."""
-    folded = normalize("NFC", normalize("NFC", name).casefold())
+    """What two names share that differ only by case, space, how an accent is stored, or what nobody sees."""
+    folded = normalize("NFC", normalize("NFC", UNSEEN.sub("", name)).casefold())
     return " ".join(folded.split())
 
 
@@ -121,4 +135,4 @@ def lookalikes(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _skeleton(name: str) -> str:
-    return same(normalize("NFKC", name)).translate(LOOK_LIKE)
+    return same(normalize("NFKC", name).translate(CAPITALS)).translate(SMALL)

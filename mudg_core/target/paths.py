@@ -41,10 +41,13 @@ def absolute_settings(settings: Json) -> Json:
 
 
 def named_paths(settings: Json) -> Iterator[tuple[str, str]]:
-    """(setting, path) of every path that settings name."""
+    """(setting, path) of every path that settings name. Bytes are looked at too: a setting of text takes
+    them."""
     for (area, name), how in PLACES.items():
         values = settings.get(area)
         value = values.get(name) if isinstance(values, dict) else None
+        if isinstance(value, bytes | bytearray):
+            value = value.decode(errors="replace")
         if isinstance(value, str) and value and (path := how.path_in(value)) is not None:
             yield f"{area}.{name}", path
 

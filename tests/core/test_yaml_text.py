@@ -57,3 +57,12 @@ def test_f88_nothing_reads_yaml_by_another_way() -> None:
     assert [
         str(file) for file in files if re.search(r"yaml\.(safe_|full_|unsafe_)?load", file.read_text())
     ] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["!!binary L2V0Yy9wYXNzd2Q=", "!!set {a}", "!!omap [a: 1]", "!!pairs [a: 1]"]
+)
+def test_values_that_json_cannot_hold_are_refused(text: str) -> None:
+    """A setting of text takes bytes, and a check of texts looks past them."""
+    with pytest.raises(yaml.YAMLError, match="values are not used"):
+        load(f"descriptors: {text}")

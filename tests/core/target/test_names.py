@@ -13,7 +13,15 @@ from mudg_core.target.spec import parse_target
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("caf\u00e9", "cafe\u0301"), ("Caf\u00c9", "cafe\u0301"), ("STRASSE", "stra\u00dfe"), ("cat", "CAT")],
+    [
+        ("caf\u00e9", "cafe\u0301"),
+        ("Caf\u00c9", "cafe\u0301"),
+        ("STRASSE", "stra\u00dfe"),
+        ("cat", "CAT"),
+        ("cat", "cat\ufe0f"),
+        ("cat", "c\u034fat"),
+        ("cat", "c\u3164at"),
+    ],
 )
 def test_f90_names_equal_after_nfc_and_case_folding_are_refused(first: str, second: str) -> None:
     with pytest.raises(InputError) as refusal:
@@ -22,8 +30,11 @@ def test_f90_names_equal_after_nfc_and_case_folding_are_refused(first: str, seco
     assert refusal.value.where.endswith(":4")
 
 
-@pytest.mark.parametrize("other", ["c\u0430t", "\u0441\u0430t", "\uff43at", "C\u0391T"])
+@pytest.mark.parametrize(
+    "other", ["c\u0430t", "\u0441\u0430t", "\uff43at", "C\u0391T", "\u0421\u0410\u0422", "c\u0251\u0442"]
+)
 def test_f90_names_that_look_the_same_are_told(other: str) -> None:
+    assert lookalikes(["Ill", "lll", "bill"]) == [("Ill", "lll")]
     assert lookalikes(["cat", "dog", other]) == [("cat", other)]
     assert lookalikes(["cat", "dog", "\u043a\u043e\u0442"]) == []
 

@@ -23,7 +23,7 @@ from mudg_core.target.handed_in import (
     without_files,
 )
 from mudg_core.target.methods import wording
-from mudg_core.target.paths import PLACES
+from mudg_core.target.paths import PLACES, named_paths
 from mudg_core.target.spec import Target
 
 # Settings that take any text and name no path. A new one belongs here or in PLACES.
@@ -158,3 +158,8 @@ def _kinds(annotation: Any) -> Iterator[Any]:
     elif not all(isinstance(choice, str) for choice in get_args(annotation)):
         for inner in get_args(annotation):
             yield from _kinds(inner)
+
+
+def test_f81_a_path_of_bytes_is_one() -> None:
+    settings: Any = {"augment": {"descriptors": b"/etc/passwd"}}
+    assert list(named_paths(settings)) == [("augment.descriptors", "/etc/passwd")]
