@@ -44,6 +44,9 @@ DASK = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.scheduler.no-workers-timeout": "300s",  # workers that cannot start are an error, not a wait
+    # By HTTP, which has neither password nor TLS, Dask would show tasks and logs to any page or user.
+    "distributed.scheduler.http.routes": ["distributed.http.health"],
+    "distributed.worker.http.routes": ["distributed.http.health"],
 }
 # Its port is opened all the same. Any free one: on a fixed one, two runs on one machine would meet.
 NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}

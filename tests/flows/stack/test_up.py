@@ -38,6 +38,7 @@ from tests.support.demo_runs import MUDG, environment, mudg
 pytestmark = pytest.mark.timeout(900)  # a machine may be busy
 
 CRON = "17 4 * * 2"
+DASK_PAGES = ("info/main/workers.html", "info/main/logs.html", "json/identity.json", "metrics", "eventstream")
 SETTINGS = ("--workers", "1", "--set", "corpus.rows=600", "--set", "compute.memory_limit=1GiB")
 
 
@@ -139,7 +140,7 @@ def test_nothing_listens_beyond_this_machine(up: Up) -> None:
 
 
 def test_f80_without_keys_nobody_reads_or_writes_the_store_by_http(up: Up) -> None:
-    """S3, filer, master (which signed what anybody asked for) and volume."""
+    """S3, filer, master (which signed what anybody asked for) and volume; and what Dask shows of tasks."""
     stack = stack_of(up)
     port = stack.state.ports
     closed = {
@@ -149,6 +150,7 @@ def test_f80_without_keys_nobody_reads_or_writes_the_store_by_http(up: Up) -> No
         f"{port['s3-master']}/dir/assign": 404,
         f"{port['s3-master']}/dir/lookup?volumeId=1": 404,
         f"{port['s3-volume']}/1,01637037d6": 401,
+        **{f"{port['dask-http']}/{page}": 404 for page in DASK_PAGES},
     }
     with httpx.Client(trust_env=False) as client:
         for address, status in closed.items():
