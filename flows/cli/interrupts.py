@@ -59,11 +59,10 @@ class Interrupts:
             pass
         if not data:
             return
-        number = data[0]
-        self._tell(number)
         timer = threading.Timer(CLOSE_SECONDS, self.leave)
         timer.daemon = True
-        timer.start()
+        timer.start()  # before a word is said: a terminal that was stopped (Ctrl-S) takes none
+        self._tell(data[0])
         while data := os.read(heard, 1):
             if data[0] == signal.SIGINT:
                 self.leave()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,30 @@ def test_f91_a_second_ctrl_c_leaves_at_once(stubborn: subprocess.Popen[bytes], t
     os.kill(stubborn.pid, signal.SIGINT)
     assert stubborn.wait(LONGEST_SECONDS) == 130
     assert time.monotonic() - started < 2.5, "the orderly end takes three seconds"
+
+
+def test_f91_a_terminal_that_takes_no_words_is_not_waited_for(tmp_path: Path) -> None:
+    """Ctrl-S, or a pipe that nobody reads."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(write, bytes(4096))
+    os.set_blocking(write, True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, stderr=write, preexec_fn=as_in_a_terminal
+    )
+    try:
+        assert process.stdout and process.stdout.readline() == b"up\n"
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(LONGEST_SECONDS) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(read)
+        os.close(write)
+        if process.stdout:
+            process.stdout.close()
 
 
 def test_f91_workers_of_a_run_do_not_hear_ctrl_c() -> None:
