@@ -110,7 +110,9 @@ def test_the_ui_is_found_from_wherever_browsers_are() -> None:
     """A browser asks the API that the UI names, and people follow links to runs that containers make."""
     for given, expected in (({}, "http://127.0.0.1:4200"), ({"UI_URL": "https://ui.org"}, "https://ui.org")):
         services = yaml.safe_load(filled(TEXT, given))["services"]
-        assert services["prefect-server"]["environment"]["PREFECT_UI_API_URL"] == f"{expected}/api"
+        server = services["prefect-server"]["environment"]
+        assert server["PREFECT_UI_API_URL"] == f"{expected}/api"
+        assert server["PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"] == expected  # and no page of others
         for name in ("prepare", "prefect-worker", "dask-worker", "dask-gpu-worker"):
             assert services[name]["environment"]["PREFECT_UI_URL"] == expected
 

@@ -157,6 +157,8 @@ def test_everything_is_of_one_image_in_one_namespace_and_finds_its_fellows() -> 
     assert given["MUDG_COMPUTE__DASK_ADDRESS"] == address
     shown = load("kubernetes/prefect-server.yaml")["server"]["uiConfig"]["prefectUiApiUrl"]
     assert f"{given['PREFECT_UI_URL']}/api" == shown
+    server = load("kubernetes/prefect-server.yaml")["global"]["prefect"]["env"]
+    assert environment(server)["PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"] == given["PREFECT_UI_URL"]
     assert given["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"] == "30"
     assert int(given["MUDG_COMPUTE__WORKERS"]) == CLUSTER["spec"]["worker"]["replicas"]
 
