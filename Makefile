@@ -17,7 +17,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full test faults interop check check-infra check-platforms docs format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-flow bench-gate bench-index bench-train clean
+.PHONY: help setup demo demo-full test faults attack interop check check-infra check-platforms docs format lock lock-gpu demo-models bench-compare bench-dataset bench-demo bench-embed bench-flow bench-gate bench-index bench-train clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test: setup  ## run the tests (with the checks of `make check`)
 
 faults: setup  ## kill the demo at many moments and see that it resumes, and other slow tests (about 45 minutes)
 	$(BIN)/python -m pytest -m slow tests/faults tests/flows
+
+attack: setup  ## a page, another user, hostile specs, links, files and models against a real stack on 127.0.0.1; nothing may get through (four minutes)
+	@$(BIN)/python -m tests.security.attack
 
 interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)
 	$(BIN)/python -m pytest -m interop tests/interop

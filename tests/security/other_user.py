@@ -1,0 +1,186 @@
+"""Another user of the machine, who can reach every port of the stack and has none of its keys.
+
+As root that is `nobody`. Without root no other user can be had: then ports are attacked with an empty
+environment, and of files only the modes are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from flows.stack.processes import marked
+from flows.stack.running import Stack, find_stack
+from flows.stack.state import State, write_state
+from mudg_core.errors import InputError
+from tests.security import forged, stores
+from tests.security.owner import Owner
+from tests.security.requests_of_intruders import DASK_LOGS, EVIL, SOCKETS, calls
+from tests.security.results import NotTried, Result, attempt
+from tests.security.stores import Try
+
+NOBODY = 65534
+SECONDS = 120
+CLOSED = {400, 401, 403, 404, 405, 501}
+DASK_PAGES = (
+    DASK_LOGS,
+    "/info/main/exceptions.html",
+    "/info/main/workers.html",
+    "/json/identity.json",
+    "/metrics",
+)
+FILES = ("*", "tls/*", "logs/*", "s3/*", "prefect/prefect.db*")
+Told = dict[str, Any]
+
+
+def attacks(stack: Stack, folder: Path) -> Iterator[Result]:
+    forgery = forged.forge(stack, folder)
+    before, owner = stores.Precious(stack), Owner(stack)
+    belongings = owner.belongings()
+    tries = [*stores.tries(stack), *_of_prefect(owner), *_of_dask(stack, forgery), *_of_files(stack)]
+    for one, told in zip(tries, _as_intruder(tries, forgery), strict=True):
+        yield attempt(one.tried, one.fault, partial(_judged, one, told), one.case)
+    yield from forged.shells(stack, folder, forgery, _user())
+    yield attempt("all of that changed the store", 80, before.same)
+    yield attempt("all of that left anything on Prefect's server", 79, lambda: owner.same(belongings))
+    yield attempt("command lines of the stack's processes hold a secret", 80, partial(_command_lines, stack))
+    yield attempt("a port is open beyond this machine", 76, partial(_beyond, stack))
+    yield attempt("a stack's folder prepared by another user is used", 89, partial(_prepared, folder))
+
+
+def _user() -> int | None:
+    return NOBODY if os.geteuid() == 0 else None
+
+
+def _as_intruder(tries: list[Try], forgery: forged.Forged) -> list[Told]:
+    asked = {"user": _user(), "tls": forgery.tls, "tries": [(one.verb, one.arguments) for one in tries]}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.security.intruder"],
+        input=json.dumps(asked),
+        env={"PATH": os.environ["PATH"], "HOME": str(forgery.folder), "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise NotTried(f"the intruder has failed: {done.stderr[-500:]}")
+    told: list[Told] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def _judged(one: Try, told: Told) -> str:
+    """Only an answer that says no is one: a server that does not answer at all has refused nothing."""
+    if "error" in told:
+        raise NotTried(told["error"])
+    if one.verb == "request":
+        if told.get("status") is None or (told["status"] >= 500 and told["status"] not in CLOSED):
+            raise NotTried(str(told))
+        assert told["status"] in CLOSED, f"answered {told['status']}: {told['text'][:200]}"
+        return str(told["status"])
+    assert "refused" in told, told["text"][:200]
+    if told.get("kind") in ("FileNotFoundError", "ConnectionRefusedError"):
+        raise NotTried(told["refused"])
+    return str(told["refused"])
+
+
+def _of_prefect(owner: Owner) -> Iterator[Try]:
+    head = {"Content-Type": "application/json"}
+    for how, more in {"without": {}, "with a wrong": {"Authorization": "Basic bXVkZzp3cm9uZw=="}}.items():
+        for what, (method, path, body) in calls(owner).items():
+            arguments = [method, f"{owner.stack.api_url}/{path}", head | more, json.dumps(body)]
+            yield Try(f"Prefect's API {how} password", 79, "request", arguments, what)
+    address = owner.stack.api_url.replace("http", "ws")
+    first = [json.dumps({"type": "auth", "token": "mudg:wrong"}), owner.event(EVIL)]
+    for path in SOCKETS:
+        yield Try(
+            "Prefect's websockets with a wrong password", 79, "websocket", [f"{address}/{path}", first], path
+        )
+
+
+def _of_dask(stack: Stack, forgery: forged.Forged) -> Iterator[Try]:
+    """The scheduler, and every port of workers and nannies but those that serve pages."""
+    secured: dict[str, tuple[str, Told | None]] = {
+        "in plain": ("tcp", None),
+        "with a forged certificate": ("tls", forgery.tls),
+    }
+    scheduler = f"127.0.0.1:{stack.state.ports['dask']}"
+    for how, (scheme, tls) in secured.items():
+        yield Try("submit code to Dask's scheduler", 76, "submit", [f"{scheme}://{scheduler}", tls], how)
+        for port in _dask_ports(stack):
+            yield Try(
+                "talk to Dask's workers", 76, "talk", [f"{scheme}://127.0.0.1:{port}", tls], f"{port} {how}"
+            )
+    for page in DASK_PAGES:
+        url = f"http://127.0.0.1:{stack.state.ports['dask-http']}{page}"
+        yield Try("read logs, errors and tasks on Dask's pages", 76, "request", ["GET", url, {}, ""], page)
+
+
+def _dask_ports(stack: Stack) -> list[int]:
+    parent = stack.process("dask-workers")
+    if parent is None:
+        raise NotTried("there are no workers")
+    processes = [psutil.Process(parent.pid), *psutil.Process(parent.pid).children(recursive=True)]
+    return sorted({connection.laddr.port for one in processes for connection in _listening(one)})
+
+
+def _listening(process: psutil.Process) -> list[Any]:
+    return [one for one in process.net_connections() if one.status == psutil.CONN_LISTEN]
+
+
+def _of_files(stack: Stack) -> Iterator[Try]:
+    if _user() is None:
+        return
+    for path in sorted({path for pattern in FILES for path in stack.folder.glob(pattern) if path.is_file()}):
+        name = str(path.relative_to(stack.folder))
+        yield Try("read the stack's files", 80, "read", [str(path)], name)
+        yield Try("write the stack's files", 80, "write", [str(path)], name)
+    yield Try("list the stack's folder", 80, "names", [str(stack.folder)])
+    for process in marked(stack.state.id):
+        yield Try(
+            "read the environment of a process", 80, "read", [f"/proc/{process.pid}/environ"], process.name()
+        )
+        yield Try("read the memory of a process", 80, "read", [f"/proc/{process.pid}/mem"], process.name())
+        yield Try("end a process", 80, "kill", [process.pid], process.name())
+    for path in stores.unix_sockets(stack):
+        yield Try("SeaweedFS by its sockets in /tmp", 80, "unix_socket", [str(path)], path.name)
+
+
+def _command_lines(stack: Stack) -> str:
+    """Everybody may read those."""
+    secrets = (stack.keys.secret, stack.keys.internal, stack.keys.prefect.partition(":")[2])
+    lines = [" ".join(process.cmdline()) for process in marked(stack.state.id)]
+    assert not any(secret in line for secret in secrets for line in lines), "a secret is on a command line"
+    mode = stack.folder.stat().st_mode & 0o777
+    assert mode == 0o700, f"the folder has mode {mode:o}"
+    return f"none of {len(lines)}; the folder has mode {mode:o}"
+
+
+def _beyond(stack: Stack) -> str:
+    found = {one.laddr.ip for process in marked(stack.state.id) for one in _listening(process)}
+    assert found == {"127.0.0.1"}, f"open at {found}"
+    return "all listen on 127.0.0.1"
+
+
+def _prepared(folder: Path) -> str:
+    """Its settings would become our environment."""
+    place = folder / "prepared"
+    place.mkdir()
+    write_state(place, State(id="evil", settings={"MUDG_DOWNLOAD__COMMAND": "/bin/sh"}))
+    if _user() is None:
+        raise NotTried("needs root, to give a folder away")
+    for path in (place, *place.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    try:
+        find_stack(place)
+    except InputError as error:
+        return error.what
+    raise AssertionError("it was read")
