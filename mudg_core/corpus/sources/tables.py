@@ -30,7 +30,7 @@ _BUFFER_BYTES = 8 << 20
 _AGAIN = "fetch the file again, or leave it out"
 
 
-class Table(pq.ParquetFile):
+class Table(pq.ParquetFile):  # type: ignore[misc, unused-ignore]
     """One that knows what it was opened from: a path, or a stream that can seek."""
 
     def __init__(self, source: Any, **options: Any) -> None:
