@@ -58,8 +58,10 @@ def _foreign_page(owner: Owner, site: str) -> Iterator[Result]:
 
 
 def _sign_in(seen: Page, owner: Owner) -> None:
+    """To the end: Prefect's UI signs out whoever leaves its page while it still asks for the version."""
     seen.goto(owner.stack.login_url)
     seen.wait_for_url("**/dashboard*")
+    seen.get_by_text("Active Work Pools").wait_for()
 
 
 def _fetch(seen: Page, owner: Owner, site: str, call: Call, blind: bool = False) -> str:
