@@ -144,12 +144,10 @@ def _of_files(stack: Stack) -> Iterator[Try]:
         yield Try("read the stack's files", 80, "read", [str(path)], name)
         yield Try("write the stack's files", 80, "write", [str(path)], name)
     yield Try("list the stack's folder", 80, "names", [str(stack.folder)])
-    for process in marked(stack.state.id):
-        yield Try(
-            "read the environment of a process", 80, "read", [f"/proc/{process.pid}/environ"], process.name()
-        )
-        yield Try("read the memory of a process", 80, "read", [f"/proc/{process.pid}/mem"], process.name())
-        yield Try("end a process", 80, "kill", [process.pid], process.name())
+    for part in stack.state.processes:  # which stay; a run of a schedule may be gone when its turn comes
+        yield Try("read the environment of a process", 80, "read", [f"/proc/{part.pid}/environ"], part.name)
+        yield Try("read the memory of a process", 80, "read", [f"/proc/{part.pid}/mem"], part.name)
+        yield Try("end a process", 80, "kill", [part.pid], part.name)
     for path in stores.unix_sockets(stack):
         yield Try("SeaweedFS by its sockets in /tmp", 80, "unix_socket", [str(path)], path.name)
 
