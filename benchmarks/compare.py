@@ -6,7 +6,7 @@ python -m benchmarks.compare [--rows ROWS] [--targets NAMES] [--seeds N] [--iter
 Every row that is trained costs nine trainings and evaluations, a minute and a half of a core each. What was
 made stays in .mudg/bench-compare, so a run that was stopped goes on where it was. With any flag it is a
 trial, and nothing is kept but with --keep; else figures are kept in benchmarks/results/compare.json. A run of
-some targets keeps the figures of the others, with the commit that each was measured on. The last line printed
+some targets keeps the figures of the others, with commit and machine of each. The last line printed
 is one JSON object: `rows` has each row's mean over targets with its 95 % interval (`low`, `high`), and
 `mudg_against` what MUDG is better by on the same images and seeds (`paired_gain`, `low`, `high`).
 """
@@ -24,7 +24,7 @@ from rich.console import Console
 
 import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
 from benchmarks.dataset.arms import demo_settings, index
-from benchmarks.record import commit, figures, record
+from benchmarks.record import figures, record, stamps
 from flows.cli.compare import comparison_text
 from flows.compare import compare
 from flows.compare_rows import ROWS
@@ -53,28 +53,25 @@ def main() -> None:
     asked = parser.parse_args()
     comparisons, done = run(asked)
     kept = asked.keep or len(sys.argv) == 1
-    measured_at = {one.target: commit() for one in comparisons}
-    if kept:
-        comparisons, measured_at = with_kept(comparisons, measured_at, figures("compare"))
+    known = figures("compare") if kept else {}
+    told = stamps(known, [one.target for one in comparisons])
+    comparisons = with_kept(comparisons, known)
     pages = [overall(comparisons), *comparisons]
     for page in pages:
         console.print(comparison_text(page), "\n", markup=False, highlight=False)
     line = summary(pages[0])
     if kept:
         body = [page.to_json() for page in pages]
-        record("compare", {"line": line, "measured_at": measured_at, "comparisons": body, **done})
+        record("compare", {"line": line, **told, "comparisons": body, **done})
     sys.stdout.write(json.dumps(line) + "\n")
 
 
-def with_kept(
-    comparisons: Sequence[Comparison], measured_at: dict[str, str], kept: dict[str, Any]
-) -> tuple[list[Comparison], dict[str, str]]:
+def with_kept(comparisons: Sequence[Comparison], kept: dict[str, Any]) -> list[Comparison]:
     """With the targets that were measured before and not now, in the demo's order. Targets are trained and
     evaluated apart, so one can be measured again without the others."""
     known = [Comparison.from_json(body) for body in kept.get("comparisons", [])[1:]]
     by_target = {one.target: one for one in (*known, *comparisons)}
-    ordered = [by_target[target.name] for target in TARGETS if target.name in by_target]
-    return ordered, kept.get("measured_at", {}) | measured_at
+    return [by_target[target.name] for target in TARGETS if target.name in by_target]
 
 
 def summary(made: Comparison) -> dict[str, dict[str, dict[str, float]]]:
