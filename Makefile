@@ -122,8 +122,8 @@ demo-models: setup  ## train the demo world's two CLIP models again (about an ho
 bench-demo: setup  ## measure the demo: accuracy, time, memory; cold and warm (--full: add FULL=--full)
 	$(BIN)/python -m benchmarks.demo $(FULL)
 
-bench-compare: setup  ## compare MUDG with its baselines and ablations on the demo world (three hours; it resumes)
-	$(BIN)/python -m benchmarks.compare
+bench-compare: setup  ## compare MUDG with 17 baselines and ablations on the demo world (some 80 minutes on two cores; it resumes; ROWS=all: all rows, three hours, figures not kept)
+	$(BIN)/python -m benchmarks.compare $(if $(ROWS),--rows $(ROWS))
 
 bench-dataset: setup  ## measure training sets against the demo world's truth (half an hour; PARTS="truth hubs selection absent speed")
 	$(BIN)/python -m benchmarks.dataset $(PARTS)

@@ -1,10 +1,12 @@
-"""`make bench-compare`: all rows of `mudg compare` on the demo world, three targets and three seeds.
+"""`make bench-compare`: rows of `mudg compare` on the demo world, three targets and three seeds.
 
 python -m benchmarks.compare [--rows ROWS] [--targets NAMES] [--seeds N] [--iterations N] [--home FOLDER]
   [--keep]
 
-Every row that is trained costs nine trainings and evaluations, a minute and a half of a core each. What was
-made stays in .mudg/bench-compare, so a run that was stopped goes on where it was. With any flag it is a
+Without --rows these are the ones that README and docs quote (`QUOTED`); `--rows all` (`ROWS=all`) are all.
+Every row that is trained costs nine trainings and evaluations, a minute and a half of a core each: with ten
+of them that makes about 80 minutes on two cores, with all 26 about three hours (reckoned, not timed). What
+was made stays in .mudg/bench-compare, so a run that was stopped goes on where it was. With any flag it is a
 trial, and nothing is kept but with --keep; else figures are kept in benchmarks/results/compare.json. A run of
 some targets keeps the figures of the others, with commit and machine of each. The last line printed
 is one JSON object: `rows` has each row's mean over targets with its 95 % interval (`low`, `high`), and
@@ -38,12 +40,33 @@ from mudg_core.storage import ArtifactStore
 
 HOME = Path(".mudg/bench-compare/.mudg")
 ROWS_OF_CORPUS = 24_000
+ALL = "all"
+QUOTED = (
+    "zero-shot",
+    "templates",
+    "waffle-words",
+    "waffle-characters",
+    "random-descriptors",
+    "adaptive",
+    "mudg",
+    "nearest-neighbours",
+    "nearest-neighbours-plain",
+    "tip-adapter",
+    "tip-x",
+    "index-kmeans",
+    "kmeans-cross-entropy",
+    "label-cosine",
+    "augment-none",
+    "loss-cross-entropy",
+    "loss-soft-labels",
+    "few-shot",
+)
 console = Console(stderr=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rows", default="", help="names, with commas between")
+    parser.add_argument("--rows", default="", help=f"names, with commas between, or {ALL}")
     parser.add_argument("--targets", default="", help="names, with commas between")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--iterations", type=int, help="of training, in place of the demo's")
@@ -74,6 +97,13 @@ def with_kept(comparisons: Sequence[Comparison], kept: dict[str, Any]) -> list[C
     return [by_target[target.name] for target in TARGETS if target.name in by_target]
 
 
+def rows_asked(text: str) -> list[str]:
+    """Those named, all, or those that are quoted."""
+    if text == ALL:
+        return [row.name for row in ROWS]
+    return [name for name in text.split(",") if name] or list(QUOTED)
+
+
 def summary(made: Comparison) -> dict[str, dict[str, dict[str, float]]]:
     """Intervals are over evaluation images and seeds, 95 %."""
     rows = {row.name: _figures(row.accuracy, "mean") for row in made.rows if row.accuracy}
@@ -87,12 +117,11 @@ def _figures(estimate: Estimate, name: str) -> dict[str, float]:
 
 def run(asked: argparse.Namespace) -> tuple[list[Comparison], dict[str, Any]]:
     """The comparison of each target, and what this run did for them."""
-    rows = [name for name in asked.rows.split(",") if name] or [row.name for row in ROWS]
     names = [name for name in asked.targets.split(",") if name] or list(TARGET_BY_NAME)
     targets = [as_target(TARGET_BY_NAME[name], range(asked.seeds)) for name in names]
     with session(demo_settings(asked.home, asked.corpus)) as settings:
         index(settings)
-        built = call(compare, settings, targets, rows, asked.iterations)
+        built = call(compare, settings, targets, rows_asked(asked.rows), asked.iterations)
         store = ArtifactStore(settings.storage)
         bodies = [json.loads(store.file(ref, COMPARISON).read_text()) for ref in built.comparisons]
         return [Comparison.from_json(body) for body in bodies], counts(built.records)

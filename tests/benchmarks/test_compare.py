@@ -1,8 +1,10 @@
-"""Figures of one target are measured again without the others."""
+"""Figures of one target are measured again without the others, and the rows are those that are quoted."""
 
 from __future__ import annotations
 
-from benchmarks.compare import with_kept
+from benchmarks.compare import QUOTED, rows_asked, with_kept
+from benchmarks.record import figures
+from flows.compare_rows import ROWS
 from mudg_core.evaluate.comparison import Comparison, RowScore, overall
 from mudg_core.evaluate.uncertainty import Estimate
 
@@ -31,3 +33,15 @@ def test_targets_stand_in_the_order_of_the_demo() -> None:
 def test_the_first_run_finds_nothing_kept() -> None:
     one = comparison("animals", 2.0)
     assert with_kept([one], {}) == [one]
+
+
+def test_the_rows_of_the_benchmark_are_those_of_the_results() -> None:
+    """So `make bench-compare` makes the table that README and docs quote."""
+    for page in figures("compare")["comparisons"]:
+        assert [row["name"] for row in page["rows"]] == list(QUOTED), page["target"]
+
+
+def test_rows_are_the_quoted_ones_unless_others_are_named() -> None:
+    assert rows_asked("") == list(QUOTED)
+    assert rows_asked("mudg,tip-x") == ["mudg", "tip-x"]
+    assert rows_asked("all") == [row.name for row in ROWS] and set(QUOTED) < set(rows_asked("all"))
