@@ -1,4 +1,4 @@
-"""A few labelled images of each class: what an upper bound is trained on, and nothing else ever is."""
+"""A few labelled images of each class: the row `few-shot` is trained on them, and nothing else ever is."""
 
 from __future__ import annotations
 

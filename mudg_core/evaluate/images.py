@@ -83,7 +83,7 @@ class Source:
             yield image.domain, image.label, image.read()
 
     def read_train(self) -> Iterator[tuple[int, bytes]]:
-        """(label, encoded image) of the labelled training images, for upper bounds that may see labels."""
+        """(label, encoded image) of the labelled training images, for what may see labels."""
         for image in self.listed("train"):
             yield image.label, image.read()
 

@@ -182,10 +182,11 @@ def compare(
     file: SettingsFile = None,
     changes: Overrides = None,
 ) -> None:
-    """Compare MUDG with baselines, ablations and a few-shot upper bound, on targets with evaluation images.
+    """Compare MUDG with baselines, ablations and labelled images, on targets with evaluation images.
 
     Prompts alone, plain retrieval, ways to select images, adapters without training, ablations, profiles, and
-    an upper bound. Rows share what they have in common; a second run computes what is new. Examples:
+    16 labelled images a class instead of retrieved ones. Rows share what they have in common; a second run
+    computes what is new. Examples:
 
         mudg compare animals.yaml
         mudg compare demo:animals --groups prompts,retrieval --seeds 3
