@@ -42,6 +42,7 @@ MODEL_KEYS = frozenset(
     ]
 )
 PREPROCESS_KEYS = frozenset(["size", "mode", "mean", "std", "interpolation", "resize_mode", "fill_color"])
+SIGNED = frozenset(["init_logit_scale", "init_logit_bias"])  # no sizes; the bias of a SigLIP is -10
 FROM_HUB = frozenset(["hf_model_name", "hf_model_pretrained", "hf_proj_type", "hf_pooler_type"])
 TOKENIZER_KEYS = frozenset(["clean", "strip_sep_token"])
 TOKENIZER_FILE = "tokenizer.json"
@@ -104,12 +105,15 @@ def _check_keys(part: Any, known: set[str] | frozenset[str], where: str) -> None
         raise _refused(f"{where} has keys that a local model may not have: {', '.join(strange)[:200]}")
 
 
-def _check_numbers(value: Any) -> None:
+def _check_numbers(value: Any, key: str = "") -> None:
+    """Of sizes none is negative: it would make up for another that is too large, wherever both are added."""
     if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            _check_numbers(item)
-    elif isinstance(value, int | float) and not abs(value) <= LARGEST:
-        raise _refused(f"a size of {str(value)[:20]} in {CONFIG_FILE}")
+        for name, item in value.items() if isinstance(value, dict) else ((key, item) for item in value):
+            _check_numbers(item, name)
+    elif isinstance(value, int | float):
+        least = -LARGEST if key in SIGNED else 0
+        if not least <= value <= LARGEST:
+            raise _refused(f"a size of {str(value)[:20]} in {CONFIG_FILE}")
 
 
 def _check_sides(vision: dict[str, Any], preprocess: dict[str, Any]) -> None:
@@ -148,8 +152,10 @@ def _check_layers(config: dict[str, Any], tensors: int) -> None:
     """Even without memory for its weights, a layer is objects: no more of them than tensors in the file."""
     for part in ("vision_cfg", "text_cfg", "multimodal_cfg"):
         layers = config.get(part, {}).get("layers", 0)
-        if sum(layers if isinstance(layers, list) else [layers]) > tensors:
-            raise _refused(f"{part} asks for {layers} layers, but {WEIGHTS_FILE} has {tensors} tensors")
+        each = layers if isinstance(layers, list) else [layers]
+        if not all(isinstance(one, int) and 0 <= one <= tensors for one in each) or sum(each) > tensors:
+            asked = str(layers)[:100]
+            raise _refused(f"{part} asks for {asked} layers, but {WEIGHTS_FILE} has {tensors} tensors")
 
 
 def _shapes(file: Path) -> Shapes:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 import pytest
 from safetensors.torch import load_file, save_file
 
+from mudg_core.encode import model_folder
 from mudg_core.encode.model_folder import check_folder
 from mudg_core.encode.models import load_clip, open_clip
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE
@@ -39,6 +41,9 @@ HUB: list[tuple[str, Change]] = [
 SIZES: list[tuple[str, Change]] = [
     ("vision_cfg", {"layers": 100_000}),
     ("vision_cfg", {"layers": [100_000, 1, 1, 1]}),
+    ("vision_cfg", {"layers": [20_000, -20_000, 1, 1]}),
+    ("vision_cfg", {"layers": [0.5, 1, 1, 1]}),
+    ("text_cfg", {"layers": -1}),
     ("vision_cfg", {"width": 1 << 20}),
     ("vision_cfg", {"width": 10**30}),
     ("vision_cfg", {"width": -32}),
@@ -137,6 +142,32 @@ def test_f85_configurations_that_are_none(content: str, folder: Path) -> None:
     (folder / CONFIG_FILE).write_text(content)
     with pytest.raises(ModelError):
         load_clip(f"local-dir:{folder}")
+
+
+def test_f85_negative_layers_do_not_make_up_for_absurd_ones(folder: Path) -> None:
+    """20,000 layers are half a minute and a gigabyte, even without memory for their weights."""
+    change(folder, "vision_cfg", {"layers": [20_000, -20_000, 1, 1]})
+    started = time.process_time()
+    with pytest.raises(ModelError):
+        check_folder("here", folder)
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "layers", [[20_000, -20_000, 1, 1], -1, 1.5, "1", [[1], 1, 1, 1], [200, 200, 200, 200]], ids=str
+)
+def test_f85_each_entry_of_the_layers_is_judged_by_itself(layers: object) -> None:
+    """Whatever the other checks of a configuration say."""
+    with pytest.raises(ModelError, match="layers"):
+        model_folder._check_layers({"vision_cfg": {"layers": layers}}, 300)
+
+
+def test_a_bias_may_be_negative_and_a_size_may_not() -> None:
+    """SigLIP's is -10."""
+    model_folder._check_numbers({"model_cfg": {"init_logit_bias": -10, "vision_cfg": {"width": 64}}})
+    for value in (-1, [1, -1], {"depth": -0.5}):
+        with pytest.raises(ModelError, match="a size of -"):
+            model_folder._check_numbers({"model_cfg": {"vision_cfg": value}})
 
 
 def test_f85_a_tensor_of_another_shape_or_type_is_refused(folder: Path) -> None:
