@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from mudg_core.corpus.sources import embeddings, tables
-from mudg_core.corpus.sources.embeddings import Partition
+from mudg_core.corpus.sources.embeddings import NAMES, Partition
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.corpus.sources.shard import SourceShard
 from mudg_core.encode.duplicates import half_cosines
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
 
 CHECKED_CAPTIONS, SAME_MODEL = 64, 0.98
-NAMES = {
-    "key": ("key", "image_path"),
-    "url": ("url", "URL"),
-    "caption": ("caption", "TEXT", "text"),
-    "sha256": ("sha256",),
-    "width": ("original_width", "width", "WIDTH"),
-    "height": ("original_height", "height", "HEIGHT"),
-    "opt_out": ("opt_out",),
-}
 
 
 def take_over(files: SourceFiles, shard: SourceShard, clip: Clip, scratch: Path, out: Path) -> Written:
@@ -93,9 +84,7 @@ def _refusals(rows: Int64, lines: pa.Table, good: Any, file: str) -> list[Refusa
 
 def _lines(partition: Partition) -> Iterator[pa.Table]:
     """Only our columns: nobody's other columns are unpacked."""
-    names = {name for names in NAMES.values() for name in names}
-    there = partition.metadata.schema_arrow.names
-    columns = [name for name in there if name in names] or there[:1]
+    columns = embeddings.columns_of(partition.metadata)
     for batch in tables.batches(partition.metadata, columns, "metadata of published embeddings"):
         yield pa.Table.from_batches([batch])
 

@@ -22,6 +22,16 @@ IMAGE = re.compile(r"(?P<top>(?:.*/)?)img_emb/img_emb_(?P<part>\d+)\.npy")
 HEADER_BYTES = 4096  # of which numpy writes 128
 MAX_LENGTH = 1 << 62  # of a side: a number of thousands of digits cannot even be printed
 AGAIN = "fetch the partition again, or leave it out"
+# What a column of the metadata is called by those who publish embeddings; the first that is there counts.
+NAMES = {
+    "key": ("key", "image_path"),
+    "url": ("url", "URL"),
+    "caption": ("caption", "TEXT", "text"),
+    "sha256": ("sha256",),
+    "width": ("original_width", "width", "WIDTH"),
+    "height": ("original_height", "height", "HEIGHT"),
+    "opt_out": ("opt_out",),
+}
 
 
 class Partition(NamedTuple):
@@ -55,6 +65,13 @@ def siblings(image: str) -> tuple[str, str]:
     assert found
     top, part = found["top"], found["part"]
     return f"{top}text_emb/text_emb_{part}.npy", f"{top}metadata/metadata_{part}.parquet"
+
+
+def columns_of(metadata: tables.Table) -> list[str]:
+    """Those that we read; of a file that has none of them the first, for its number of rows."""
+    names = {name for names in NAMES.values() for name in names}
+    there: list[str] = metadata.schema_arrow.names
+    return [name for name in there if name in names] or there[:1]
 
 
 @contextmanager
@@ -95,7 +112,9 @@ def _checked_rows(files: SourceFiles, image: Entry, entries: Mapping[str, Entry]
         raise DataError(what=what, where=f"{files.url}/{texts}", fix=AGAIN)
     where = f"{files.url}/{metadata}"
     with files.open(entries[metadata]) as stream:
-        lines = tables.open_table(stream, entries[metadata].size, where).metadata.num_rows
+        table = tables.open_table(stream, entries[metadata].size, where)
+        tables.check_encodings(table, columns_of(table), where)
+        lines = table.metadata.num_rows
     if lines != shape[0]:
         raise DataError(what=f"{lines} rows of metadata, {shape[0]} of images", where=where, fix=AGAIN)
     return shape[0]

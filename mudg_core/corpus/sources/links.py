@@ -101,7 +101,9 @@ def _opened(stream: object, entry: Entry, files: SourceFiles) -> tables.Table:
             where=where,
             fix=f"name it {' or '.join(NAMES[sorted(missing)[0]])}",
         )
-    tables.check_types(table, list(_columns(table.schema_arrow).values()), where)
+    theirs = list(_columns(table.schema_arrow).values())
+    tables.check_types(table, theirs, where)
+    tables.check_encodings(table, theirs, where)
     return table
 
 

@@ -1,52 +1,65 @@
-"""What the pages of a parquet column unpack to, by their own headers.
+"""What the pages of a parquet column unpack to and how they are encoded, by their own headers.
 
 The footer has a sum of these sizes, but a reader takes memory by the headers, and whoever writes a file can
 write anything into either. Arrow shows the footer alone, so the headers are walked here: Thrift's compact
-protocol, of which two numbers are wanted and the rest is skipped.
+protocol, of which a few numbers are wanted and the rest is skipped.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, NamedTuple
 
 MAX_HEADER_BYTES = 1 << 20
 MAX_PAGES = 100_000  # of one column chunk; writers make one a megabyte
 MAX_DEPTH = 8
-UNPACKED, PACKED = 2, 3  # fields of a page's header
+MAX_SIZE = 1 << 31  # a reader takes the lower half of a longer number, and is then at another place than we
+UNPACKED, PACKED = (2,), (3,)  # fields of a page's header
+ENCODINGS = (5, 2), (8, 4)  # and of the two kinds of pages with values
 STOP, TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 11, 12
 INTEGERS = (4, 5, 6)
 
+Place = tuple[int, ...]
 
-def unpacked_sizes(stream: IO[bytes], start: int, length: int) -> Iterator[int]:
-    """Of each page between two places of a file. ValueError for headers that make no sense."""
+
+class Page(NamedTuple):
+    """`encodings`: the numbers that parquet's format gives them; none for a dictionary."""
+
+    unpacked: int
+    encodings: frozenset[int]
+
+
+def pages(stream: IO[bytes], start: int, length: int) -> Iterator[Page]:
+    """Each page between two places of a file. ValueError for headers that make no sense."""
     end = start + length
     for _ in range(MAX_PAGES):
         if start >= end:
             return
         stream.seek(start)
         header = io.BytesIO(stream.read(min(MAX_HEADER_BYTES, end - start)))
-        sizes = _struct(header, 0)
-        packed, unpacked = sizes.get(PACKED, -1), sizes.get(UNPACKED, -1)
-        if packed < 0 or unpacked < 0:
+        found = _struct(header)
+        packed, unpacked = found.get(PACKED, -1), found.get(UNPACKED, -1)
+        if not (0 <= packed < MAX_SIZE and 0 <= unpacked < MAX_SIZE):
             raise ValueError("a page without its sizes")
-        yield unpacked
+        yield Page(unpacked, frozenset(found[place] for place in ENCODINGS if place in found))
         start += header.tell() + packed
     raise ValueError(f"more than {MAX_PAGES:,} pages in one column")
 
 
-def _struct(stream: IO[bytes], depth: int) -> dict[int, int]:
-    """The integers of a struct by the numbers of their fields."""
+def _struct(stream: IO[bytes], depth: int = 0, at: Place = ()) -> dict[Place, int]:
+    """The integers of a struct, and of those inside it, by the numbers of their fields."""
     if depth > MAX_DEPTH:
         raise ValueError("a header that is nested too deep")
-    found: dict[int, int] = {}
+    found: dict[Place, int] = {}
     number = 0
     while (head := _byte(stream)) & 15 != STOP:
         number = number + (head >> 4) if head >> 4 else _zigzag(stream)
         kind = head & 15
         if kind in INTEGERS:
-            found[number] = _zigzag(stream)
+            found[*at, number] = _zigzag(stream)
+        elif kind == STRUCT:
+            found |= _struct(stream, depth + 1, (*at, number))
         elif kind not in (TRUE, FALSE):  # which the head has said already
             _skip(stream, kind, depth)
     return found

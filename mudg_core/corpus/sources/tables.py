@@ -2,10 +2,14 @@
 
 A text that comes again and again is stored once, so a kilobyte can stand for gigabytes, and no size in the
 file says so. Texts therefore stay as they are stored (a dictionary and numbers) until their lengths are seen.
+Two encodings cannot be read so. DELTA_BYTE_ARRAY repeats the beginning of the text before, and of
+DELTA_LENGTH_BYTE_ARRAY Arrow takes memory for as many lengths as a page claims: a few bytes of either stand for
+gigabytes, so both are refused, by the footer when a file is added and by each page before it is read.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -15,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mudg_core.corpus.sources.pages import unpacked_sizes
+from mudg_core.corpus.sources.pages import pages
 from mudg_core.errors import DataError
 
 BATCH = 1024
@@ -27,6 +31,7 @@ MAX_ROWS_PER_BYTE = 100  # a list of different things has many bytes a row
 MAX_CHUNK_BYTES, MAX_RATIO = 256 << 20, 200  # a column chunk may be large, or compressed that much, not both
 MAX_PAGE_BYTES = 256 << 20  # a reader holds one whole, and a dictionary beside it
 _BUFFER_BYTES = 8 << 20
+UNREAD = {6: "DELTA_LENGTH_BYTE_ARRAY", 7: "DELTA_BYTE_ARRAY"}
 _AGAIN = "fetch the file again, or leave it out"
 
 
@@ -42,6 +47,7 @@ def open_table(source: Any, size: int, where: str) -> Table:
     """Its header, judged; `size` is that of the file."""
     try:
         schema = pq.ParquetFile(source)
+        _check_names(schema.schema_arrow.names)
         texts = [field.name for field in schema.schema_arrow if _is_text(field.type)]
         table = Table(source, metadata=schema.metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES)
         rows = table.metadata.num_rows
@@ -50,6 +56,12 @@ def open_table(source: Any, size: int, where: str) -> Table:
     if not 0 <= rows <= size * MAX_ROWS_PER_BYTE:
         raise DataError(what=f"{size} bytes claim to hold {rows} rows", where=where, fix=_AGAIN)
     return table
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """ValueError if two columns have one: nobody knows which of them is meant."""
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"several columns have the same name: {', '.join(repeated)[:200]}")
 
 
 def batches(
@@ -80,6 +92,19 @@ def check_types(table: Table, columns: Sequence[str], where: str) -> None:
             raise DataError(what=f"column {name} holds {str(kind)[:100]}", where=where, fix=fix)
 
 
+def check_encodings(table: Table, columns: Sequence[str], where: str) -> None:
+    """By the footer, which an honest writer fills in: nobody waits for a build to hear of it."""
+    for group in range(table.num_row_groups):
+        found = table.metadata.row_group(group)
+        for chunk in (found.column(number) for number in range(found.num_columns)):
+            if chunk.path_in_schema in columns and (unread := set(chunk.encodings) & set(UNREAD.values())):
+                raise DataError(
+                    what=f"column {chunk.path_in_schema} is encoded as {min(unread)}, which is not read",
+                    where=where,
+                    fix="write the file again with plain values or a dictionary, as most writers do",
+                )
+
+
 def _check_group(table: Table, group: int, columns: Sequence[str], where: str) -> None:
     found = table.metadata.row_group(group)
     with _stream_of(table.source) as stream:
@@ -98,9 +123,12 @@ def _problem(stream: IO[bytes], chunk: Any) -> str:
     if chunk.has_dictionary_page:
         starts.append(chunk.dictionary_page_offset)
     try:
-        sizes = list(unpacked_sizes(stream, min(starts), packed))
+        found = list(pages(stream, min(starts), packed))
     except ValueError as error:
         return f"column {name}: {error}"
+    if unread := {number for page in found for number in page.encodings} & UNREAD.keys():
+        return f"column {name} is encoded as {UNREAD[min(unread)]}, which is not read"
+    sizes = [page.unpacked for page in found]
     unpacked = max(sum(sizes), chunk.total_uncompressed_size)
     if max(sizes, default=0) > MAX_PAGE_BYTES:
         return f"a page of column {name} unpacks to {max(sizes)} bytes"

@@ -209,6 +209,64 @@ def test_f87_a_footer_that_claims_less_is_not_believed(
         list(tables.batches(table, ["url"], "here"))
 
 
+UNREAD = ("DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
+
+
+def encoded(path: Path, encoding: str, version: str = "1.0") -> Path:
+    """As some writers do it; Arrow reads such columns only with all memory that they ask for."""
+    texts = [f"https://x.example/{row}" for row in range(20_000)]
+    options = {"column_encoding": {"url": encoding}, "data_page_version": version, "compression": "none"}
+    pq.write_table(pa.table({"url": texts, "caption": texts}), path, use_dictionary=["caption"], **options)
+    return path
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("encoding", UNREAD)
+def test_f83_an_encoding_that_is_not_read_is_refused_when_it_is_added(
+    encoding: str, version: str, store: ArtifactStore, tmp_path: Path
+) -> None:
+    path = encoded(tmp_path / "x.parquet", encoding, version)
+    with pytest.raises(DataError, match=f"column url is encoded as {encoding}"):
+        registry.inspect(str(path), store, 100)
+    folder = making.embeddings(tmp_path / "source", {0: 20_000})
+    (folder / "metadata" / "metadata_0.parquet").write_bytes(path.read_bytes())
+    with pytest.raises(DataError, match=f"column url is encoded as {encoding}"):
+        registry.inspect(str(folder), store, 100)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("encoding", UNREAD)
+def test_f87_an_encoding_that_the_footer_hides_is_refused_before_it_is_read(
+    encoding: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its page claims two million lengths, and Arrow would take memory for as many as are claimed."""
+    path = encoded(tmp_path / "x.parquet", encoding, version)
+    count = (b"\x80\x01\x04\xa0\x9c\x01", b"\x80\x01\x04\xff\xff\x7f")
+    assert count[0] in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(*count))
+    monkeypatch.setattr(tables, "check_encodings", lambda *_: None)
+    table = tables.open_table(path, path.stat().st_size, "here")
+    monkeypatch.setattr(table, "iter_batches", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(DataError, match=f"column url is encoded as {encoding}"):
+        list(tables.batches(table, ["url"], "here"))
+
+
+def test_f83_two_columns_of_one_name_are_refused_when_they_are_added(
+    store: ArtifactStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table([["a"], ["b"], ["c"]], names=["url", "url", "caption"]), path)
+    with pytest.raises(DataError, match="several columns have the same name: url"):
+        registry.inspect(str(path), store, 100)
+
+
+def test_f87_a_page_as_long_as_no_reader_takes_it_is_refused() -> None:
+    """Arrow takes 32 bits of it, and finds the next page where nobody has looked."""
+    long = b"\x25\0" + b"\x15" + varint((1 << 32) + 10) + b"\0"
+    with pytest.raises(ValueError, match="without its sizes"):
+        list(pages.pages(io.BytesIO(long + bytes(100)), 0, 100))
+
+
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip"])
 @pytest.mark.parametrize("dictionary", [True, False])
@@ -218,7 +276,9 @@ def test_the_pages_of_honest_files_add_up(version: str, compression: str, dictio
     pq.write_table(pa.table({"x": texts}), stored, data_page_size=20_000, write_page_index=True, **options)
     chunk = pq.ParquetFile(stored).metadata.row_group(0).column(0)
     start = chunk.dictionary_page_offset if dictionary else chunk.data_page_offset
-    sizes = list(pages.unpacked_sizes(stored, start, chunk.total_compressed_size))
+    found = list(pages.pages(stored, start, chunk.total_compressed_size))
+    sizes = [page.unpacked for page in found]
+    assert frozenset.union(*(page.encodings for page in found)) <= {0, 2, 8}  # plain, or from a dictionary
     headers = chunk.total_uncompressed_size - sum(sizes)
     assert len(sizes) >= 2 and 0 < headers < 200 * len(sizes)
     stored.seek(0)
@@ -231,12 +291,12 @@ def test_the_pages_of_honest_files_add_up(version: str, compression: str, dictio
 )
 def test_f87_headers_that_make_no_sense(header: bytes) -> None:
     with pytest.raises(ValueError, match=r"header|number|page"):
-        list(pages.unpacked_sizes(io.BytesIO(header), 0, max(1, len(header))))
+        list(pages.pages(io.BytesIO(header), 0, max(1, len(header))))
 
 
 def test_f87_pages_are_limited_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_PAGES", 10)
     empty = b"\x25\0\x15\0\0"  # sizes of nothing
-    assert list(pages.unpacked_sizes(io.BytesIO(empty * 9), 0, 9 * len(empty))) == [0] * 9
+    assert list(pages.pages(io.BytesIO(empty * 9), 0, 9 * len(empty))) == [(0, frozenset())] * 9
     with pytest.raises(ValueError, match="pages"):
-        list(pages.unpacked_sizes(io.BytesIO(empty * 11), 0, 11 * len(empty)))
+        list(pages.pages(io.BytesIO(empty * 11), 0, 11 * len(empty)))
