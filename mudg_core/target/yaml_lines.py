@@ -9,7 +9,8 @@ import yaml
 
 from mudg_core.errors import InputError
 from mudg_core.settings import Json
-from mudg_core.yaml_text import LargeLoader
+from mudg_core.yaml_text import GuardedLoader
+from mudg_core.yaml_text import compose as compose_nodes
 
 Location = tuple[str | int, ...]
 Lines = dict[Location, int]
@@ -18,14 +19,14 @@ Lines = dict[Location, int]
 def compose(text: str, where: str, as_text: Collection[str]) -> tuple[Json, Lines]:
     """The document as plain values; everything below the fields `as_text` stays the text that was written."""
     try:
-        root = yaml.compose(text, Loader=LargeLoader)
+        root = compose_nodes(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(what=f"not YAML: {error.problem}", where=f"{where}:{line}") from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InputError(what=f"not YAML: {error.reason}", where=f"{where}:{line}") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise InputError(what=f"not YAML: {error}", where=where) from error
     if not isinstance(root, yaml.MappingNode):
         raise InputError(
@@ -64,7 +65,7 @@ def _plain(node: yaml.Node, location: Location, lines: Lines, where: str, as_tex
         return [_plain(item, (*location, i), lines, where, as_text) for i, item in enumerate(node.value)]
     if location and location[0] in as_text:
         return node.value
-    constructor = yaml.SafeLoader("")
+    constructor = GuardedLoader("")
     try:
         return constructor.construct_object(node)
     except Exception as error:  # PyYAML lets through whatever Python says to a tag that does not fit

@@ -15,7 +15,7 @@ from mudg_core.storage import ArtifactStore
 from mudg_core.target.spec import parse_target
 from mudg_core.target.submissions import Submissions
 from tests.core.target.test_submitted_paths import NAMED
-from tests.core.test_yaml_text import HOSTILE
+from tests.core.test_yaml_text import HOSTILE, SPECS
 from tests.security.results import NotTried, Result, attempt
 from tests.stack.team import Team
 from tests.stack.test_stack import watch_inbox
@@ -62,7 +62,7 @@ def _specs(secret: Path) -> Iterator[tuple[str, str]]:
     for area, values in SETTINGS.items():
         yield f"a spec that names settings of the worker: {area}", f"{head}settings: {json.dumps(values)}\n"
     yield "a spec that reads its classes from a file of the worker: ", f"name: evil\nclasses_from: {secret}\n"
-    for name, text in HOSTILE.items():
+    for name, text in (HOSTILE | SPECS).items():
         yield f"a spec that costs more than its text is long: {name}", head + text
     yield "a spec of one line of 1 MB: ", f"{head}description: {'x' * (1 << 20)}\n"
     yield "a spec of 5 MB: ", f"{head}# {'x' * (5 << 20)}\n"
