@@ -24,6 +24,7 @@ EMPTY = "image: empty"
 TOO_MANY_BYTES = "image: too many bytes"
 TOO_MANY_PIXELS = "image: too many pixels"
 TOO_MANY_SCANS = "image: too many scans"
+PACKED_BMP = "image: run-length encoded BMP"
 TOO_SMALL = "image: too small"
 TOO_LONG = "image: too long and thin"
 TRUNCATED = "image: truncated"
@@ -35,6 +36,7 @@ HTML, SVG, XML = (f"{NOT_AN_IMAGE} ({kind})" for kind in ("html", "svg", "xml"))
 
 MAX_SCANS = 64  # of a JPEG: encoders make a dozen, each walks through all pixels, and twelve bytes are one
 _HARMLESS_WORK = 2e10  # bytes times pixels below which even a JPEG that is all scans takes about a second
+_SLOW_DECODER = "bmp_rle"  # of Pillow, in Python: half a second a megabyte, for a kind that hardly anybody has
 _HEAD = 1024
 _GREY_16 = ("I;16", "I;16B", "I;16L", "I")
 _OTHER_MAGIC = (b"II*\0", b"MM\0*", b"8BPS", b"\0\0\1\0", b"\xff\x0a", b"\0\0\0\x0cJXL ", b"\0\0\0\x0cjP  ")
@@ -114,6 +116,8 @@ def _opened(data: bytes, limits: Limits) -> ImageFile:
         raise Refused(ANIMATED)
     if opener is _Jpeg and _has_too_many_scans(data, image.width * image.height):
         raise Refused(TOO_MANY_SCANS)
+    if any(tile[0] == _SLOW_DECODER for tile in image.tile):
+        raise Refused(PACKED_BMP)
     return image
 
 

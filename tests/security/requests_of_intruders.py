@@ -9,7 +9,13 @@ from tests.security.owner import Owner
 
 EVIL = "evil-5ec7e7"
 SHELL = [{"prefect.deployments.steps.run_shell_script": {"script": "id"}}]
-SOCKETS = ("events/in", "events/out", "logs/out", "work_pools/mudg/workers/connect")
+SOCKETS = (
+    "events/in",
+    "events/out",
+    "logs/out",
+    "work_pools/mudg/workers/connect",
+    "task_runs/subscriptions/scheduled",
+)
 DASK_LOGS = "/info/main/logs.html"
 # A request as a page makes it: its status, 0 if the page may not see it, or that the browser has refused.
 FETCH = """async ([url, how]) => {

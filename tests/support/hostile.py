@@ -106,6 +106,15 @@ def _claiming(width: int, height: int) -> dict[str, bytes]:
     }
 
 
+def run_length(width: int, height: int) -> bytes:
+    """A BMP of 256 colours (BI_RLE8), every pixel a run of its own: what costs a decoder most."""
+    rows = (b"\1\7" * width + b"\0\0") * height + b"\0\1"
+    start = 14 + 40 + 4 * 256
+    file = struct.pack("<2sIHHI", b"BM", start + len(rows), 0, 0, start)
+    picture = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8, 1, len(rows), 0, 0, 256, 0)
+    return file + picture + bytes(4 * 256) + rows
+
+
 def png(
     width: int, height: int, pixels: bytes, *extra: tuple[bytes, bytes], kind: bytes = b"\x08\x02"
 ) -> bytes:
@@ -130,6 +139,7 @@ def _broken() -> dict[str, Hostile]:
     text = b"Comment\0\0" + zlib.compress(bytes(2**22))
     return {
         "JPEG of many scans": Hostile(many_scans((1000, 1000), 3000), "image: too many scans"),
+        "BMP in runs": Hostile(run_length(64, 64), "image: run-length encoded BMP"),
         "JPEG that is only a start": Hostile(b"\xff\xd8\xff\xe0", "image: damaged"),
         "PNG with a text bomb": Hostile(png(1, 1, row, (b"zTXt", text)), "image: damaged"),
         "PNG with a bad checksum": Hostile(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import pickle
 import random
+import time
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from PIL import Image, ImageChops, ImageFile, ImageOps
+from PIL.BmpImagePlugin import BmpImageFile
 
 from mudg_core.corpus import decode as module
 from mudg_core.corpus.decode import Limits, Refused, decode
-from tests.support.hostile import THRESHOLDS, Hostile, bombs, encoded, hostile_images, noise, png
+from tests.support.hostile import THRESHOLDS, Hostile, bombs, encoded, hostile_images, noise, png, run_length
 from tests.support.odd import CORNERS, STORED, Odd, odd_images, orientation, scene
 
 HOSTILE, ODD, BOMBS = hostile_images(), odd_images(), bombs()
@@ -84,6 +86,16 @@ def test_f67_bombs_are_on_all_sides_of_both_thresholds() -> None:
     assert first is not None
     below, between, above = (width * height for width, height in THRESHOLDS.values())
     assert Limits().max_pixels < below < first < between < 2 * first < above
+
+
+def test_f82_runs_of_a_bmp_are_not_decoded_in_python() -> None:
+    """A file of 29 MB took 12 seconds."""
+    image = BmpImageFile(io.BytesIO(run_length(8, 8)))
+    image.load()
+    assert image.size == (8, 8), "Pillow takes it"
+    start = time.process_time()
+    assert reason(run_length(4000, 3500)) == "image: run-length encoded BMP"
+    assert time.process_time() - start < 1
 
 
 def test_f67_pixels_are_counted_before_the_webp_decoder_takes_its_canvas(
