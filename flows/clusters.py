@@ -130,20 +130,18 @@ def _workers(compute: ComputeSettings) -> int:
 
 def options(compute: ComputeSettings) -> dict[str, Any]:
     """What the cluster's class is called with: one task at a time in each worker, as torch has threads of its
-    own, and a GPU that tasks can ask for; then whatever the settings say. One of Kubernetes also gets a name
-    of its own (`_with_own_name`)."""
+    own, a GPU that tasks can ask for, and TLS where the class makes its own keys; then whatever the settings
+    say. One of Kubernetes also gets a name of its own (`_with_own_name`)."""
     workers, memory = _workers(compute), compute.memory_limit
     here = {"threads_per_worker": 1, "memory_limit": memory, "host": "127.0.0.1"}
-    here |= {
-        "scheduler_kwargs": NO_DASHBOARD,
-        "security": True,
-    }  # others on this machine reach 127.0.0.1, too
+    own_keys = {"security": True}  # whoever reaches a scheduler runs code, and others reach 127.0.0.1, too
+    here |= {"scheduler_kwargs": NO_DASHBOARD, **own_keys}
     gpu = {"worker_extra_args": ["--resources", "GPU=1"]} if compute.device.startswith("cuda") else {}
     ours: dict[str, dict[str, Any]] = {
         "local": {"n_workers": 0, **here},
         "cuda": {"n_workers": workers, **here, "resources": {"GPU": 1}},
         "kubernetes": {"n_workers": workers},
-        "slurm": {"n_workers": 0, "cores": 1, "processes": 1, "memory": memory, **gpu},
+        "slurm": {"n_workers": 0, "cores": 1, "processes": 1, "memory": memory, **own_keys, **gpu},
     }
     ours["slurm"]["scheduler_options"] = NO_DASHBOARD
     return ours[kind_of(compute)] | compute.cluster_options

@@ -116,6 +116,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "cores": 1,
         "processes": 1,
         "memory": "5GiB",
+        "security": True,
         "worker_extra_args": ["--resources", "GPU=1"],
         "scheduler_options": NO_DASHBOARD,
     },
@@ -146,6 +147,13 @@ def test_gpus_of_this_machine_need_no_other_setting_than_the_device() -> None:
     with pytest.raises(SettingsError, match="a worker for each GPU") as raised:
         kind_of(ComputeSettings(device="cuda:1"))
     assert "CUDA_VISIBLE_DEVICES" in raised.value.fix
+
+
+@pytest.mark.parametrize("theirs", [None, "keys of their own"])
+@pytest.mark.parametrize("kind", ["local", "slurm"])
+def test_f76_clusters_make_their_own_keys_unless_the_user_says_otherwise(kind: str, theirs: object) -> None:
+    assert options(ComputeSettings(cluster=kind))["security"] is True
+    assert options(ComputeSettings(cluster=kind, cluster_options={"security": theirs}))["security"] == theirs
 
 
 def test_the_users_options_win(kind: str) -> None:
