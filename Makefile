@@ -65,7 +65,7 @@ test: setup  ## run the tests (with the checks of `make check`)
 faults: setup  ## kill the demo at many moments and see that it resumes, and other slow tests (about 45 minutes)
 	$(BIN)/python -m pytest -m slow tests/faults tests/flows
 
-attack: setup  ## a page, another user, hostile specs, links, files and models against a real stack on 127.0.0.1; nothing may get through (four minutes)
+attack: setup  ## a page, another user, hostile specs, links, files and models against a real stack on 127.0.0.1; nothing may get through (four minutes; without root, what needs another user is skipped)
 	@$(BIN)/python -m tests.security.attack
 
 interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)

@@ -2,7 +2,8 @@
 
 A page in the owner's browser, another user, whoever may upload a spec, and whoever wrote the links, files and
 models that we read. One table says what was tried and what was refused; the exit code is 1 if anything got
-through, or could not be tried.
+through, or could not be tried. Some of it needs root, which alone can act as another user: without it the
+table says what was skipped.
 """
 
 from __future__ import annotations

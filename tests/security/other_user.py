@@ -24,7 +24,7 @@ from mudg_core.errors import InputError
 from tests.security import forged, stores
 from tests.security.owner import Owner
 from tests.security.requests_of_intruders import DASK_LOGS, EVIL, SOCKETS, calls
-from tests.security.results import NotTried, Result, attempt
+from tests.security.results import NeedsRoot, NotTried, Result, attempt
 from tests.security.stores import Try
 
 NOBODY = 65534
@@ -54,6 +54,8 @@ def attacks(stack: Stack, folder: Path) -> Iterator[Result]:
     yield attempt("command lines of the stack's processes hold a secret", 80, partial(_command_lines, stack))
     yield attempt("a port is open beyond this machine", 76, partial(_beyond, stack))
     yield attempt("a stack's folder prepared by another user is used", 89, partial(_prepared, folder))
+    if _user() is None:
+        yield attempt("the stack's files and processes as another user", 80, _left_to_root)
 
 
 def _user() -> int | None:
@@ -168,13 +170,17 @@ def _beyond(stack: Stack) -> str:
     return "all listen on 127.0.0.1"
 
 
+def _left_to_root() -> str:
+    raise NeedsRoot("nobody else can act as another user")
+
+
 def _prepared(folder: Path) -> str:
     """Its settings would become our environment."""
     place = folder / "prepared"
     place.mkdir()
     write_state(place, State(id="evil", settings={"MUDG_DOWNLOAD__COMMAND": "/bin/sh"}))
     if _user() is None:
-        raise NotTried("needs root, to give a folder away")
+        raise NeedsRoot("a folder can be given away by nobody else")
     for path in (place, *place.iterdir()):
         os.chown(path, NOBODY, NOBODY)
     try:

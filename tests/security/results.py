@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,10 +20,15 @@ class Verdict(Enum):
     REFUSED = "refused"
     GOT_THROUGH = "GOT THROUGH"
     NOT_TRIED = "NOT TRIED"
+    SKIPPED = "skipped: needs root"
 
 
 class NotTried(Exception):
     """An attack that could not be carried out: it says nothing about the defence."""
+
+
+class NeedsRoot(NotTried):
+    """Nobody else can act as another user: the table says so. For root it is a failure like others."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ def attempt(tried: str, fault: int, attack: Attack, case: str = "") -> Result:
     else it raises counts as got through, as nobody knows what has happened; so does a failed `assert`."""
     try:
         verdict, detail = Verdict.REFUSED, attack()
+    except NeedsRoot as error:
+        verdict, detail = Verdict.NOT_TRIED if os.geteuid() == 0 else Verdict.SKIPPED, str(error)
     except (NotTried, pytest.skip.Exception) as error:
         verdict, detail = Verdict.NOT_TRIED, str(error)
     except (Exception, pytest.fail.Exception) as error:
@@ -85,8 +93,9 @@ def _not_tried(why: str) -> Result:
 
 
 def exit_code(results: Iterable[Result]) -> int:
-    """1 if anything got through or was not tried, also if nothing was tried at all."""
-    verdicts = {one.verdict for one in results}
+    """1 if anything got through or was not tried, also if nothing was tried at all. What needs root may be
+    left to root."""
+    verdicts = {one.verdict for one in results} - {Verdict.SKIPPED}
     return 0 if verdicts == {Verdict.REFUSED} else 1
 
 
@@ -102,9 +111,10 @@ def table(results: list[Result]) -> str:
 
 def summary(results: list[Result]) -> str:
     count = {verdict: sum(one.verdict is verdict for one in results) for verdict in Verdict}
-    tried = len(results) - count[Verdict.NOT_TRIED]
+    tried = count[Verdict.REFUSED] + count[Verdict.GOT_THROUGH]
     said = f"{tried} tried, {count[Verdict.REFUSED]} refused, {count[Verdict.GOT_THROUGH]} got through"
-    return said + (f", {count[Verdict.NOT_TRIED]} not tried" if count[Verdict.NOT_TRIED] else "")
+    left = {"not tried": count[Verdict.NOT_TRIED], Verdict.SKIPPED.value: count[Verdict.SKIPPED]}
+    return said + "".join(f", {number} {word}" for word, number in left.items() if number)
 
 
 def _rows(topic: str, results: list[Result]) -> Iterator[tuple[str, str, str, str, str]]:

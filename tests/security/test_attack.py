@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
 from tests.security import attack
-from tests.security.results import NotTried, Result, Topic, attempt, carried_out, exit_code, table
+from tests.security.results import NeedsRoot, NotTried, Result, Topic, attempt, carried_out, exit_code, table
 
 
 def refused() -> str:
@@ -21,6 +22,10 @@ def got_through() -> str:
 
 def not_tried() -> str:
     raise NotTried("no browser is installed")
+
+
+def wants_root() -> str:
+    raise NeedsRoot("nobody else can act as another user")
 
 
 def raises() -> str:
@@ -58,6 +63,24 @@ def test_the_last_line_and_the_exit_code(attacks: list[Callable[[], str]], code:
     results = ran(*attacks)
     assert exit_code(results) == code
     assert table(results).splitlines()[-1] == said
+
+
+@pytest.mark.parametrize(
+    ("user", "attacks", "code", "said"),
+    [
+        (1000, [refused, wants_root], 0, "1 tried, 1 refused, 0 got through, 1 skipped: needs root"),
+        (1000, [got_through, wants_root], 1, "1 tried, 0 refused, 1 got through, 1 skipped: needs root"),
+        (1000, [wants_root], 1, "0 tried, 0 refused, 0 got through, 1 skipped: needs root"),
+        (0, [refused, wants_root], 1, "1 tried, 1 refused, 0 got through, 1 not tried"),
+    ],
+)
+def test_what_needs_root_is_skipped_without_it_and_by_root_alone_a_failure(
+    user: int, attacks: list[Callable[[], str]], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    results = ran(*attacks)
+    assert exit_code(results) == code and table(results).splitlines()[-1] == said
+    assert ("skipped: needs root" in "\n".join(table(results).splitlines()[:-1])) == (user != 0)
 
 
 def test_no_attack_at_all_is_no_success() -> None:
