@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 
 from tasks.run import Done
 
@@ -60,7 +61,7 @@ class Terminal:
 
     @contextmanager
     def __call__(self, stage: str, part: str, artifacts: int, cached: int) -> Iterator[Done]:
-        title, started = TITLES.get(stage, stage) + (f" ({part})" if part else ""), time.monotonic()
+        title, started = TITLES.get(stage, stage) + (f" ({escape(part)})" if part else ""), time.monotonic()
         total = f" 0/{artifacts}" if artifacts > 1 else ""
         with self.console.status(f"{title}{total} …") as status:
             yield lambda done: status.update(

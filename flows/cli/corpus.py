@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich.markup import escape
+
 from flows.cli import units
 from flows.cli.output import console, show, table_of
 from mudg_core.corpus.sources import registry
@@ -28,9 +30,10 @@ def run_add(url: str, dry: bool, as_json: bool, settings: Settings) -> None:
     store = ArtifactStore(settings.storage)
     store.check()
     per_shard = settings.corpus.rows_per_shard
-    with console.status(f"looking at {url} …") as status:
+    place = escape(url)
+    with console.status(f"looking at {place} …") as status:
         found = registry.inspect(
-            url, store, per_shard, lambda n: status.update(f"looking at {url}: {n} parts …")
+            url, store, per_shard, lambda n: status.update(f"looking at {place}: {n} parts …")
         )
     added = registry.Added(found) if dry else registry.add(store, found, per_shard)
     result: Json = {

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from flows.cli.output import console, show, table_of
 from mudg_core.dataset.export import Source, export
 from mudg_core.dataset.export.source import STAGE
@@ -34,7 +36,7 @@ def run_export(name: str, out: Path, to: str, force: bool, as_json: bool, settin
     store = ArtifactStore(settings.storage)
     ref = store.resolve(name)
     source = Source.open(store, ref, targets_of_datasets(store).get(ref, ()))
-    with console.status(f"writing {source.size:,} images to {out} …"):
+    with console.status(f"writing {source.size:,} images to {escape(str(out))} …"):
         told = export(source, out, to, force=force)
     result: Json = told | {"out": str(out.expanduser().resolve())}
     words = f"{source.size:,} images of {len(source.classes):,} classes from {ref} as {to}"

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from rich.markup import escape
+
 from flows.cli import units
 from flows.cli.output import console, settings_from, show, table_of
 from mudg_core.corpus.sources import registry
@@ -82,7 +84,7 @@ def _machine(asked: Asked, settings: Settings) -> Hardware:
 def _tried(embed: Estimate, work: Workload, machine: Hardware) -> Estimate:
     """Embedding, from a trial of one worker; workers beyond the cores bring nothing."""
     side = max(work.encoder.image_size, work.settings.corpus.image_size)
-    with console.status(f"trying out {work.settings.encode.model} …"):
+    with console.status(f"trying out {escape(work.settings.encode.model)} …"):
         rate = embed_rate(work.settings.encode.model, side, work.batch)
     busy = min(work.workers, os.cpu_count() or 1, -(-work.rows // work.block))
     return measured(embed, work.rows / (rate * busy * machine.devices))

@@ -100,6 +100,7 @@ def run_down(folder: Path, with_data: bool, as_json: bool) -> None:
         console.print(
             f"deleting all that the stack has stored in {folder}: artifacts, runs, logs and keys",
             style="bold yellow",
+            markup=False,
             highlight=False,
         )
         wiped = wipe(folder)

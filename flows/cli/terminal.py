@@ -59,8 +59,12 @@ def guard_rich() -> None:
 def _clean_render(
     self: Console, renderable: RenderableType, options: ConsoleOptions | None = None
 ) -> Iterable[Segment]:
+    """No links either: Rich sends their address as it is, and a reader would not see where they lead."""
     for segment in _render(self, renderable, options):
-        yield segment if segment.control else Segment(visible(segment.text), segment.style)
+        style = segment.style
+        if style is not None and style.link:
+            style = style.update_link(None)
+        yield segment if segment.control else Segment(visible(segment.text), style)
 
 
 def _raw_file(self: Console) -> Any:

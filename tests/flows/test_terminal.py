@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -9,9 +10,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
 
 import pytest
+from rich.console import Console
 
+from flows.cli import plan
+from flows.progress import Terminal
 from mudg_core.visible import one_line, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mred\u202eevil\u2066\x00\x08\r"
@@ -81,7 +87,54 @@ def test_f86_results_statuses_logs_and_tracebacks_are_clean(tmp_path: Path) -> N
     assert text.count("owned") >= 7 and json.dumps({"x": HOSTILE}) in text
 
 
+def test_f86_links_of_data_are_not_sent(tmp_path: Path) -> None:
+    code = (
+        "from flows.cli.terminal import guard_terminal; guard_terminal()\n"
+        "from flows.cli.output import console\n"
+        "from rich.text import Text; from rich.style import Style\n"
+        "address = 'https://evil.example/' + chr(27) + ']0;owned' + chr(7)\n"
+        "console.print(Text('the words', Style(link=address, bold=True)))"
+    )
+    text = on_a_terminal(code, tmp_path)
+    check(text)
+    assert "the words" in text and "evil" not in text
+
+
+MARKUP = "m/[/x]"
+SAID_BY = {
+    "corpus add": ["corpus", "add", MARKUP],
+    "down": ["down", "--folder", MARKUP, "--wipe"],
+}
+
+
+@pytest.mark.parametrize("arguments", SAID_BY.values(), ids=SAID_BY)
+def test_words_in_brackets_are_words(arguments: list[str], tmp_path: Path) -> None:
+    """Rich would take them for its markup, and of what closes nothing it made a traceback."""
+    code = f"import sys; sys.argv = ['mudg', *{arguments!r}]\nfrom flows.cli import main; main()"
+    text = on_a_terminal(code, tmp_path)
+    assert "MarkupError" not in text and "Traceback" not in text
+
+
+def test_a_model_that_is_tried_out_is_words_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reached(*_: object) -> NoReturn:
+        raise TimeoutError
+
+    monkeypatch.setattr(plan, "embed_rate", reached)
+    work: Any = mock.MagicMock()
+    work.encoder.image_size = work.settings.corpus.image_size = 32
+    work.settings.encode.model = MARKUP
+    with pytest.raises(TimeoutError):
+        plan._tried(mock.MagicMock(), work, mock.MagicMock())
+
+
+def test_the_parts_of_a_stage_are_words_too() -> None:
+    said = io.StringIO()
+    with Terminal(Console(file=said, width=200))("embed", MARKUP, 3, 0) as done:
+        done(1)
+    assert f"({MARKUP})" in said.getvalue()
+
+
 def check(text: str) -> None:
-    assert len(text) > 20
+    assert len(text) > 10
     left = OURS.sub("", text)
     assert [char for char in left if visible(char) != char] == []
