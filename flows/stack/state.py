@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from flows.guarded_api import new_password
 from mudg_core.errors import DataError, InputError, OrchestrationError
 
+PLACES = ("cache", "dask", "logs", "prefect", "s3", "tls", "work")
 STATE_FILE, KEYS_FILE, LOCK_FILE = "stack.json", "keys.json", "lock"
 
 
@@ -60,10 +61,13 @@ class Keys(Record):
 def check_owner(folder: Path) -> None:
     """Whoever else has the folder, or has put a link into it, could have us run their commands with our
     rights, or write our secrets where they choose."""
-    below = [folder / name for name in ("logs", "prefect", "tls")]
+    below = [folder / name for name in PLACES]
     inside = [path for place in (folder, *below) if place.is_dir() for path in place.iterdir()]
-    for path in (folder, *inside) if folder.exists() or folder.is_symlink() else ():
-        found = path.lstat()
+    for path in (folder, *inside):
+        try:
+            found = path.lstat()
+        except FileNotFoundError:  # not there yet, or a part of the stack has deleted its own
+            continue
         if found.st_uid != os.geteuid() or stat.S_ISLNK(found.st_mode):
             raise InputError(
                 what="a link stands where the stack's own files go"

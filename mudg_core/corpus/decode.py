@@ -36,7 +36,7 @@ HTML, SVG, XML = (f"{NOT_AN_IMAGE} ({kind})" for kind in ("html", "svg", "xml"))
 
 MAX_SCANS = 64  # of a JPEG: encoders make a dozen, each walks through all pixels, and twelve bytes are one
 _HARMLESS_WORK = 2e10  # bytes times pixels below which even a JPEG that is all scans takes about a second
-_SLOW_DECODER = "bmp_rle"  # of Pillow, in Python: half a second a megabyte, for a kind that hardly anybody has
+_SLOW_DECODER = "bmp_rle"  # of Pillow, in Python: half a second a megabyte, for a kind that is rare
 _HEAD = 1024
 _GREY_16 = ("I;16", "I;16B", "I;16L", "I")
 _OTHER_MAGIC = (b"II*\0", b"MM\0*", b"8BPS", b"\0\0\1\0", b"\xff\x0a", b"\0\0\0\x0cJXL ", b"\0\0\0\x0cjP  ")

@@ -15,7 +15,7 @@ from tests.faults.runs import KilledRun
 from tests.support.demo_runs import MUDG, environment
 
 PROMISED_SECONDS = 5.0
-LONGEST_SECONDS = 15.0  # that a test allows for, on a machine that is busy
+LONGEST_SECONDS = PROMISED_SECONDS + 1.0  # a busy machine may be so late to see that a process has ended
 START_SECONDS = 120.0
 CAUGHT = "SigCgt:"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
+from flows.cli.interrupts import CLOSE_SECONDS, KILL_SECONDS
 from flows.clusters import scheduler
 from mudg_core.settings import ComputeSettings
 from tests.faults.interrupted import (
@@ -62,6 +63,11 @@ def test_f91_ctrl_c_while_the_private_server_starts(tmp_path: Path) -> None:
     """The server does not hear it: nobody waits for a server that is gone, and blames it."""
     ended = interrupt(tmp_path, COMMANDS["index build"], has_started(2))
     ended.assert_interrupted(signal.SIGINT)
+
+
+def test_f91_all_that_is_waited_for_makes_less_than_what_is_promised() -> None:
+    """The orderly end, children that are asked and then killed, and a second for a process to go."""
+    assert CLOSE_SECONDS + 2 * KILL_SECONDS + 1 <= PROMISED_SECONDS
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import threading
@@ -14,9 +15,10 @@ from pathlib import Path
 import httpx
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from starlette.types import Message, Receive, Scope, Send
 
 from flows.database import lay_out
-from flows.guarded_api import guarding, login_url, new_password
+from flows.guarded_api import Guard, guarding, login_url, new_password
 from flows.server import _free_port, _stop, _wait_until_healthy, prefect_api, server_command
 from mudg_core.errors import OrchestrationError
 from tests.stack.browser import page
@@ -105,6 +107,42 @@ def test_f79_a_name_that_points_here_is_refused(server: Server) -> None:
         assert reply is not None and reply.status == 400
         tried = seen.evaluate(ATTACK, f"http://rebound.example:{port}/api")
     assert set(tried.values()) <= {400, 0, "refused"}
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+@pytest.mark.parametrize(
+    "host", [b"rebound.example:4200", b"rebound.example", b"localhost.evil:1", b"", None]
+)
+def test_f79_a_foreign_host_does_not_reach_the_app(kind: str, host: bytes | None) -> None:
+    """By no kind of request: a page's websockets are not bound to its origin, only the host gives it away."""
+    reached, sent = called(kind, host)
+    assert not reached and sent[0]["status"] == 400
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_our_own_host_reaches_the_app(kind: str) -> None:
+    assert called(kind, b"127.0.0.1:4200") == ([kind], [])
+
+
+def called(kind: str, host: bytes | None) -> tuple[list[str], list[Message]]:
+    """What the app behind the guard was called with, and what the guard has said by itself."""
+    reached: list[str] = []
+    sent: list[Message] = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        reached.append(scope["type"])
+
+    async def receive() -> Message:
+        return {"type": f"{kind}.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [] if host is None else [(b"host", host)]
+    scope = {"type": kind, "method": "POST", "path": "/api/events/in", "headers": headers}
+    scope["extensions"] = {"websocket.http.response": {}}  # by which uvicorn lets a websocket be refused
+    asyncio.run(Guard(app)(scope, receive, send))
+    return reached, sent
 
 
 def test_f79_no_page_shows_the_ui_inside_itself(server: Server) -> None:

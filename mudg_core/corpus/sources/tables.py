@@ -3,8 +3,8 @@
 A text that comes again and again is stored once, so a kilobyte can stand for gigabytes, and no size in the
 file says so. Texts therefore stay as they are stored (a dictionary and numbers) until their lengths are seen.
 Two encodings cannot be read so. DELTA_BYTE_ARRAY repeats the beginning of the text before, and of
-DELTA_LENGTH_BYTE_ARRAY Arrow takes memory for as many lengths as a page claims: a few bytes of either stand for
-gigabytes, so both are refused, by the footer when a file is added and by each page before it is read.
+DELTA_LENGTH_BYTE_ARRAY Arrow takes memory for as many lengths as a page claims: a few bytes of either stand
+for gigabytes, so both are refused, by the footer when a file is added and by each page before it is read.
 """
 
 from __future__ import annotations

@@ -110,6 +110,23 @@ def test_f81_every_area_but_those_of_a_target_is_refused() -> None:
     assert {"storage", "compute", "gc", "corpus", "download", "target"}.isdisjoint(THEIRS)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("cat", "CAT"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("cat", "d\u202eog"),
+        ("cat", "\x1b[2J"),
+        ("cat", "x" * 201),
+    ],
+)
+def test_f90_names_of_a_target_that_no_spec_was_read_for_are_looked_at(names: tuple[str, str]) -> None:
+    """Whoever can write to the store need not use our reader."""
+    target = Target.model_validate({"name": "zoo", "classes": names})
+    with pytest.raises(InputError, match=r"class name|there already"):
+        check_submitted(target, ["/"], "here")
+
+
 def test_f81_what_is_handed_in_is_read_where_it_is_typed(tmp_path: Path) -> None:
     """The worker needs neither the path nor leave to read it."""
     phrases, spec = tmp_path / "d.json", tmp_path / "zoo.yaml"

@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from mudg_core.corpus.decode import decode
 from mudg_core.corpus.web import shrink as module
 from mudg_core.corpus.web.download import download
-from mudg_core.corpus.web.shrink import CRASHED, TOO_SLOW, How, Shrinker, Small, shrink
+from mudg_core.corpus.web.shrink import CPU_SECONDS, CRASHED, TOO_SLOW, How, Shrinker, Small, shrink
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import DownloadSettings
 from tests.support.guarded import canary, web
@@ -47,6 +48,24 @@ def test_f82_cpu_time_is_limited_for_each_picture() -> None:
         assert small(slow) == TOO_SLOW
     with Shrinker(HOW) as small:
         assert isinstance(small(slow), Small)
+
+
+def test_f82_the_time_for_a_picture_is_twenty_seconds_unless_told_otherwise() -> None:
+    """Its batch waits for it; the worst that our decoder lets pass takes a few."""
+    assert HOW.cpu_seconds == CPU_SECONDS == 20.0
+
+
+def test_f82_the_process_that_decodes_has_none_of_our_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture that takes the decoder over finds what its environment says."""
+    names = ("AWS_SECRET_ACCESS_KEY", "PREFECT_API_AUTH_STRING", "HF_TOKEN", "MUDG_STORAGE__URL")
+    for name in names:
+        monkeypatch.setenv(name, "5ec7e7")
+    with Shrinker(HOW) as small:
+        assert isinstance(small(picture()), Small)
+        assert small._process is not None
+        environment = psutil.Process(small._process.pid).environ()
+    assert not set(names) & environment.keys() and "5ec7e7" not in " ".join(environment.values())
+    assert environment.keys() <= {*module._INHERITED, "PYTHONPATH", "LC_CTYPE"}
 
 
 def test_f82_a_process_that_stands_still_is_not_waited_for() -> None:
