@@ -24,15 +24,15 @@ from typing import Any
 
 from rich.console import Console
 
-import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
+import mudg.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
 from benchmarks.dataset.arms import demo_settings, index
 from benchmarks.record import figures, record, stamps
-from flows.cli.compare import comparison_text
+from mudg.cli.compare import comparison_text
 from flows.compare import compare
 from flows.compare_rows import ROWS
 from flows.demo import as_target
 from flows.results import counts
-from flows.session import call, session
+from tasks.executors.session import call, session
 from mudg_core.corpus.demo.targets import TARGET_BY_NAME, TARGETS
 from mudg_core.evaluate.comparison import COMPARISON, Comparison, overall
 from mudg_core.evaluate.uncertainty import Estimate

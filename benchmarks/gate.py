@@ -24,13 +24,13 @@ import numpy as np
 from prefect import flow
 from rich.console import Console
 
-import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
+import mudg.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
 from benchmarks.compare import HOME, ROWS_OF_CORPUS
 from benchmarks.dataset.arms import demo_settings, index
 from benchmarks.record import record
 from flows.build_classifier import NEAREST_NEIGHBOURS, Dataset, collect, start, start_holding_out
 from flows.demo import as_target
-from flows.session import call, dask_runner, session
+from tasks.executors.session import call, dask_runner, session
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.dataset.training_set import read_training_set, read_whole_images
 from mudg_core.errors import TrainingError

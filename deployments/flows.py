@@ -16,7 +16,7 @@ from prefect import State, flow, get_run_logger, runtime
 from prefect.states import Cancelled, Completed
 from pydantic import JsonValue
 
-from flows.worker import worker_settings, workers_cluster
+from deployments.worker import worker_settings, workers_cluster
 
 Changes = dict[str, Any] | None
 WARNINGS = 20  # that a submission keeps; the report has all
@@ -63,7 +63,7 @@ def build_index(settings: Changes = None, retrain: bool = False) -> State[dict[s
 def build_classifier(name: str, submission: str, settings: Changes = None) -> State[dict[str, Any] | None]:
     """`name` and `submission` say which submission; the event that starts the run has both."""
     from flows import build_classifier as classifier
-    from flows.target_runs import ALREADY_RUNNING, claim, run_url
+    from deployments.target_runs import ALREADY_RUNNING, claim, run_url
     from mudg_core.storage import ArtifactStore
     from mudg_core.target.handed_in import check_submitted, unpacked, without_files
     from mudg_core.target.names import lookalikes

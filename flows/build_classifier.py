@@ -8,7 +8,7 @@ from typing import Any
 
 from prefect import flow
 
-from flows.session import dask_runner
+from tasks.executors.session import dask_runner
 from flows.summary import classifier_shown
 from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.encode.weights import weights_digest
@@ -24,13 +24,13 @@ from tasks.dataset import label, label_needs, retrieve, select, select_needs
 from tasks.fetch import fetch
 from tasks.forget import left_out, still_held, to_forget
 from tasks.gate import gate, hold_out
-from tasks.handover import hand_over
+from tasks.export_classifier import hand_over
 from tasks.index import measure_recall
 from tasks.map import place_images
 from tasks.pending import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
-from tasks.shown import show
+from tasks.executors.prefect_artifacts import show
 from tasks.target import augment, collect_evaluation
 from tasks.train import evaluate, score_zero_shot, train
 

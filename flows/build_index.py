@@ -11,7 +11,7 @@ from typing import Any
 from prefect import flow
 
 from flows.removed import already_removed, without
-from flows.session import dask_runner
+from tasks.executors.session import dask_runner
 from flows.summary import index_shown
 from mudg_core.corpus.sources import registry
 from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
@@ -35,7 +35,7 @@ from tasks.corpus import download_shard, draw_shard
 from tasks.embed import embed, screen
 from tasks.forget import forgotten_rows
 from tasks.run import Run, StageRecord
-from tasks.shown import show
+from tasks.executors.prefect_artifacts import show
 
 Make = Callable[[IndexVersion | None], ArtifactRef]  # a version, in view of the current one
 

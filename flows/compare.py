@@ -13,7 +13,7 @@ from prefect.context import FlowRunContext
 from flows.build_classifier import Started, build_dataset, collect, start, start_holding_out
 from flows.build_index import other_version
 from flows.compare_rows import SHOTS, Row, chosen_rows
-from flows.session import dask_runner
+from tasks.executors.session import dask_runner
 from flows.study_prompts import check_evaluation
 from flows.summary import comparison_shown
 from mudg_core.dataset.forgotten import marked_if_forgotten
@@ -29,7 +29,7 @@ from mudg_core.target.methods import wording
 from mudg_core.target.spec import Target
 from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
 from tasks.run import Run, StageRecord
-from tasks.shown import show
+from tasks.executors.prefect_artifacts import show
 from tasks.target import augment
 from tasks.train import encode_evaluation, evaluate, score_zero_shot, train
 

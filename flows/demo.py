@@ -11,14 +11,14 @@ from prefect import flow
 
 from flows.build_classifier import ClassifierBuild, build_classifier, report
 from flows.build_index import build_index
-from flows.session import call, dask_runner
+from tasks.executors.session import call, dask_runner
 from flows.summary import demo_shown
 from mudg_core.corpus.demo.targets import TARGETS, DemoTarget
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.spec import Target
 from tasks.run import Run, StageRecord
-from tasks.shown import show
+from tasks.executors.prefect_artifacts import show
 
 DEMO_SETTINGS = Path(__file__).with_name("demo.yaml")
 FULL_SEEDS = (0, 1, 2)

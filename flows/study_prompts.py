@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from prefect import flow
 
-from flows.session import dask_runner
+from tasks.executors.session import dask_runner
 from flows.summary import prompts_shown
 from mudg_core.errors import InputError
 from mudg_core.evaluate.images import Source
@@ -16,7 +16,7 @@ from mudg_core.target.descriptors import speaks_of
 from mudg_core.target.methods import said_by_class, wording
 from mudg_core.target.spec import Target
 from tasks.run import Run, StageRecord
-from tasks.shown import show
+from tasks.executors.prefect_artifacts import show
 from tasks.target import augment, collect_evaluation
 from tasks.target import study_prompts as study
 

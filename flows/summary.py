@@ -27,7 +27,7 @@ from mudg_core.train.card import CARD_FILE
 from tasks.compare import PAGE
 from tasks.report import REPORT
 from tasks.run import StageRecord
-from tasks.shown import Shown, link, link_to, markdown, said, table
+from tasks.executors.prefect_artifacts import Shown, link, link_to, markdown, said, table
 
 if TYPE_CHECKING:
     from flows.build_classifier import ClassifierBuild

@@ -12,7 +12,7 @@ from mudg_core.index.recall import Point, share
 from mudg_core.report.extras import funnel_by_class
 from mudg_core.report.words import arm_name
 from mudg_core.storage import ArtifactRef, ArtifactStore
-from tasks.shown import MOST_ROWS, Row, Shown, table
+from tasks.executors.prefect_artifacts import MOST_ROWS, Row, Shown, table
 
 RECALL = ("probes", "mass", "recall@1", "recall@10", "vectors read", "of the gallery", "queries/s")
 

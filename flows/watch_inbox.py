@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from prefect import flow, get_run_logger
 
-from flows.target_runs import announce, find_runs, is_lost, prefect_client
+from deployments.target_runs import announce, find_runs, is_lost, prefect_client
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore
 from mudg_core.target.inbox import Watched, Watcher

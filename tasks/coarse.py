@@ -26,7 +26,7 @@ from mudg_core.index.training import TrainingPairs
 from mudg_core.index.variants import choose_variant, trial
 from mudg_core.index.vectors import normalised
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
-from tasks.cluster import pair_pool
+from tasks.executors.spread import pair_pool
 from tasks.policy import Work, stage
 
 KEEP = NEIGHBORS + 1  # the nearest image of an image is itself

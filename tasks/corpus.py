@@ -10,7 +10,7 @@ from mudg_core.corpus.sources import links
 from mudg_core.corpus.sources import shard as registered
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.storage import ArtifactRef, Facts
-from tasks.bar import counted
+from tasks.executors.progress import counted
 from tasks.policy import Work, stage
 
 

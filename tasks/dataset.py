@@ -25,7 +25,7 @@ from mudg_core.index.version import load_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from mudg_core.target.queries import read_queries
-from tasks.cluster import spread
+from tasks.executors.spread import spread
 from tasks.coarse import open_shards
 from tasks.policy import Inputs, Work, stage
 from tasks.search import search_parts

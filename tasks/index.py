@@ -18,7 +18,7 @@ from mudg_core.index.vectors import normalised
 from mudg_core.index.version import load_version
 from mudg_core.report.charts import objective_curves, recall_curves
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
-from tasks.bar import Progress, counted
+from tasks.executors.progress import Progress, counted
 from tasks.coarse import (
     Refs,
     merged_neighbors,

@@ -31,10 +31,10 @@ from prefect.states import Cancelled, Completed, Crashed
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef
-from tasks.bar import Progress, progress_bar, silent
-from tasks.line import QUEUE_SECONDS, seconds_at_work
+from tasks.executors.progress import Progress, progress_bar, silent
+from tasks.executors.queue_time import QUEUE_SECONDS, seconds_at_work
 from tasks.run import Run
-from tasks.shown import current_run
+from tasks.executors.prefect_artifacts import current_run
 
 log = logging.getLogger(__name__)
 

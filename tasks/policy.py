@@ -25,11 +25,11 @@ from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import MudgError, UnwantedError
 from mudg_core.settings import PRECISION, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
-from tasks.bar import Progress, progress_bar, silent
+from tasks.executors.progress import Progress, progress_bar, silent
 from tasks.code import CODE, check_code
 from tasks.pending import SUBMITTING, Batch, Pending, scheduler_named
 from tasks.run import Run
-from tasks.stopping import unwanted
+from tasks.executors.stopping import unwanted
 
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip

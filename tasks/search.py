@@ -12,7 +12,7 @@ from mudg_core.index.vectors import Float32, Int64
 from mudg_core.index.version import IndexVersion
 from mudg_core.settings import IndexSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore
-from tasks.cluster import spread
+from tasks.executors.spread import spread
 from tasks.policy import Work
 
 

@@ -22,7 +22,7 @@ from mudg_core.settings import Json, TrainSettings
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import Queries, read_queries
 from tasks.policy import Work, stage
-from tasks.stopping import stopping
+from tasks.executors.stopping import stopping
 
 if TYPE_CHECKING:
     from mudg_core.evaluate.classifier import Classifier

@@ -18,7 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from benchmarks import quoted
-from flows.cli.app import app
+from mudg.cli.app import app
 from mudg_core.evaluate.images import Source
 from mudg_core.settings import Settings
 from mudg_core.target.spec import parse_target

@@ -84,6 +84,6 @@ def test_prediction_without_them(tmp_path: Path) -> None:
 
 
 def test_windows_is_told_of_wsl() -> None:
-    command = run("import sys; sys.platform = 'win32'; import flows.cli")
+    command = run("import sys; sys.platform = 'win32'; import mudg.cli")
     assert (command.returncode, command.stdout) == (2, "")
     assert "WSL" in command.stderr and command.stderr.count("\n") == 1

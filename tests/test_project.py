@@ -13,7 +13,7 @@ from prefect import Flow
 from prefect.utilities.callables import parameter_schema
 
 from deployments.flows import build_classifier
-from flows.target_runs import EVENT
+from deployments.target_runs import EVENT
 
 ROOT = Path(__file__).parents[1]
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
+import mudg.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
 from benchmarks.dataset import arms, measure, speed
 from benchmarks.dataset.hubs import WAYS
 from benchmarks.memory import watched
 from benchmarks.parts import Figures, Found, parser_of, run_parts
 from benchmarks.record import details, keep, rounded
-from flows.session import session
+from tasks.executors.session import session
 from mudg_core.settings import Settings
 
 HOME = Path(".mudg/bench-dataset/.mudg")

@@ -15,7 +15,7 @@ from prefect import flow
 from flows.build_classifier import Dataset, build_dataset, collect
 from flows.build_index import build_index
 from flows.demo import DEMO_SETTINGS
-from flows.session import call, dask_runner
+from tasks.executors.session import call, dask_runner
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-import flows.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
+import mudg.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
 from benchmarks.embed import pipeline
 from benchmarks.memory import Watched, run_watched
 from benchmarks.peer_environment import ROOT

@@ -17,9 +17,9 @@ from PIL import Image
 from prefect import flow
 
 from flows.build_index import plan_shards
-from flows.clusters import DASK
-from flows.session import call, dask_runner
-from flows.session import session as session  # for the command: it calls nothing else of ours
+from tasks.executors.clusters import DASK
+from tasks.executors.session import call, dask_runner
+from tasks.executors.session import session as session  # for the command: it calls nothing else of ours
 from mudg_core.corpus.shards import read_shard
 from mudg_core.encode.weights import locate
 from mudg_core.settings import Settings, load_settings

@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 
 from mudg_core.index import kmeans
 from mudg_core.index.vectors import Float32
-from tasks.cluster import pair_pool
+from tasks.executors.spread import pair_pool
 
 SECONDS = 600.0
 

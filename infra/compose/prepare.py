@@ -11,7 +11,7 @@ from pathlib import Path
 from botocore.exceptions import ClientError
 from prefect.client.orchestration import get_client
 
-from flows.stack.registered import GPU_LIMIT, end_dead_runs
+from mudg.ops.stack.registered import GPU_LIMIT, end_dead_runs
 from mudg_core.settings import ComputeSettings, StorageSettings, load_settings
 from mudg_core.storage.objects_s3 import make_client
 

@@ -14,7 +14,7 @@ from prefect.events.schemas.automations import AutomationCore, EventTrigger
 from prefect.server.events.schemas.automations import AutomationCore as ServerAutomation
 from prefect.server.utilities.user_templates import render_user_template_sync
 
-from flows.target_runs import ALREADY_RUNNING
+from deployments.target_runs import ALREADY_RUNNING
 
 FILES = sorted((Path(__file__).parents[2] / "deployments/automations").glob("*.yaml"))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.cli.interrupts import KEPT
+from mudg.cli.interrupts import KEPT
 from tests.faults.runs import KilledRun
 from tests.support.demo_runs import MUDG, environment
 

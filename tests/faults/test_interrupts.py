@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from flows.cli.interrupts import CLOSE_SECONDS, KILL_SECONDS
-from flows.clusters import scheduler
+from mudg.cli.interrupts import CLOSE_SECONDS, KILL_SECONDS
+from tasks.executors.clusters import scheduler
 from mudg_core.settings import ComputeSettings
 from tests.faults.interrupted import (
     LONGEST_SECONDS,
@@ -31,7 +31,7 @@ from tests.support.demo_runs import FLAGS, digests, environment, mudg
 
 STUBBORN = """
 import subprocess, sys, time
-from flows.cli.interrupts import run_interruptibly
+from mudg.cli.interrupts import run_interruptibly
 def command():
     child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); "
                               "print('up', flush=True); time.sleep(600)"], start_new_session=True)

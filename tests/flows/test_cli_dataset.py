@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from flows.cli.app import app
-from flows.cli.commands.dataset import Format
+from mudg.cli.app import app
+from mudg.cli.commands.dataset import Format
 from mudg_core.dataset.export import FORMATS
 from tests.support.training_sets import CLASSES, IMAGES, make_dataset, make_report, store_at
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from flows.cli.app import app
-from flows.cli.commands.use import Prompts
+from mudg.cli.app import app
+from mudg.cli.commands.use import Prompts
 from mudg_core.corpus.forgotten import Forgotten, remember
 from mudg_core.encode.models import Clip
 from mudg_core.storage import ArtifactRef, Facts, Recipe

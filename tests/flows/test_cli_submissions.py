@@ -16,10 +16,10 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Cancelling, Completed, Crashed, Failed, Running, Scheduled
 from typer.testing import CliRunner
 
-from flows.cli import servers as which
-from flows.cli import submissions as cli
-from flows.cli.app import app
-from flows.stack import running
+from mudg.cli import servers as which
+from mudg.cli import submissions as cli
+from mudg.cli.app import app
+from mudg.ops.stack import running
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
 from mudg_core.target.submissions import Submission, Submissions

@@ -17,7 +17,7 @@ import yaml
 from distributed import Client
 
 from flows import clusters, session
-from flows.clusters import (
+from tasks.executors.clusters import (
     CREATE_MODE,
     KINDS,
     NO_DASHBOARD,
@@ -342,13 +342,13 @@ def test_an_address_wins_and_nothing_is_started(kind: str) -> None:
 def test_f76_dask_on_the_network_without_tls_is_warned_of(
     address: str, warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, "flows.clusters"), scheduler(ComputeSettings(dask_address=address)):
+    with caplog.at_level(logging.WARNING, "tasks.executors.clusters"), scheduler(ComputeSettings(dask_address=address)):
         pass
     assert ("without TLS" in caplog.text) == warned
 
 
 def test_workers_elsewhere_cannot_reach_a_private_prefect_server(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "flows.session"):
+    with caplog.at_level(logging.WARNING, "tasks.executors.session"):
         session.warn_if_unreachable("http://127.0.0.1:4200/api", "tls://127.0.0.1:1")
         session.warn_if_unreachable("http://prefect:4200/api", "tls://10.1.2.3:1")
         assert caplog.text == ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from flows.cli.app import app
+from mudg.cli.app import app
 from mudg_core.corpus.sources import registry, shard
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactStore, Facts, Recipe

@@ -19,9 +19,9 @@ from prefect import flow, task
 import flows.build_classifier
 import flows.watch_inbox
 from deployments import flows as deployed
-from flows import worker
-from flows.session import _ending_in_order
-from flows.worker import worker_settings, workers_cluster
+from deployments import worker
+from tasks.executors.session import _ending_in_order
+from deployments.worker import worker_settings, workers_cluster
 from mudg_core.errors import DataError, MudgError, SettingsError
 from mudg_core.evaluate.gate import VERDICT
 from mudg_core.settings import ComputeSettings

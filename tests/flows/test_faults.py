@@ -11,8 +11,8 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName, FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.sorting import FlowRunSort
 
-from flows.clusters import scheduler
-from flows.session import call
+from tasks.executors.clusters import scheduler
+from tasks.executors.session import call
 from mudg_core.errors import DataError, OrchestrationError
 from mudg_core.settings import Settings
 from tests.support.places import Place

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.runs import accuracy_text
+from mudg.cli.runs import accuracy_text
 from flows.results import publish
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe

@@ -18,7 +18,7 @@ def test_f32_wrong_credentials_fail_before_anything_starts(
     flags += ["--set", f"storage.endpoint_url={s3_environment.endpoint}"]
     secret = "not-the-secret"
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
-    monkeypatch.setattr("flows.session.prefect_api", None)
+    monkeypatch.setattr("tasks.executors.session.prefect_api", None)
     refused = here(tmp_path, "index", "build", "--json", *flags, ends=4)
     assert json.loads(refused.stdout.splitlines()[-1])["error"] == "CredentialsError"
     assert secret not in refused.stdout + refused.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.app import app
+from mudg.cli.app import app
 from tests.core.corpus.sources import making
 from tests.support.built import Built
 from tests.support.demo_runs import FLAGS, MUDG, environment

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from flows.cli.runs import target_text
+from mudg.cli.runs import target_text
 from flows.summary import changed_settings
 from flows.tables import warnings_table
 from mudg_core.dataset.warning import warn_of_descriptors

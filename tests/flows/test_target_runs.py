@@ -26,7 +26,7 @@ from prefect.states import (
 )
 
 from flows import target_runs, watch_inbox
-from flows.target_runs import announce, cancel_run, claim, find_runs, is_lost, is_over, state_of
+from deployments.target_runs import announce, cancel_run, claim, find_runs, is_lost, is_over, state_of
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
 from mudg_core.target.spec import parse_target

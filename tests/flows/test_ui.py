@@ -24,15 +24,15 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import Artifact, FlowRun, State, TaskRun
 from prefect.task_runners import ThreadPoolTaskRunner
 
-import tasks.bar
-from flows.session import dask_runner
+import tasks.executors.progress
+from tasks.executors.session import dask_runner
 from mudg_core.errors import DataError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import Facts
-from tasks.bar import counted
+from tasks.executors.progress import counted
 from tasks.policy import Work, stage
 from tasks.run import Run
-from tasks.shown import MOST_ROWS, Shown, link, markdown, show, table
+from tasks.executors.prefect_artifacts import MOST_ROWS, Shown, link, markdown, show, table
 from tests.support.places import Place
 
 pytestmark = pytest.mark.timeout(600)
@@ -65,15 +65,15 @@ def settings(servers: Place, tmp_path: Path) -> Settings:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The first word is due at once, and said before the work goes on."""
-    create = tasks.bar.create
+    create = tasks.executors.progress.create
 
     def counting(*arguments: Any) -> Any:
         made = create(*arguments)
         told.release()
         return made
 
-    monkeypatch.setattr(tasks.bar, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(tasks.bar, "create", counting)
+    monkeypatch.setattr(tasks.executors.progress, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(tasks.executors.progress, "create", counting)
     yield
     while told.acquire(blocking=False):
         pass
@@ -178,9 +178,9 @@ def test_a_server_that_refuses_fails_no_run(
         return 7
 
     monkeypatch.setattr(SyncPrefectClient, "create_artifact", refused)
-    with caplog.at_level(logging.WARNING, "tasks.shown"):
+    with caplog.at_level(logging.WARNING, "tasks.executors.prefect_artifacts"):
         assert flow(body, name="refused", persist_result=False)() == 7
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "tasks.shown"]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "tasks.executors.prefect_artifacts"]
     assert "too large" in line and "5ec7e7" not in line
 
 

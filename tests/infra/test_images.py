@@ -7,7 +7,7 @@ import re
 import dask
 import yaml
 
-from flows.clusters import DASK
+from tasks.executors.clusters import DASK
 from tests.infra.files import INFRA, LOCK, PROJECT, ROOT, SECRET, load
 
 DOCKERFILE = (INFRA / "docker/Dockerfile").read_text()

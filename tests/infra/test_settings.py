@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.clusters import KINDS, options
+from tasks.executors.clusters import KINDS, options
 from mudg_core.settings import load_settings
 from tests.infra.files import INFRA, PROJECT, ROOT, load
 

@@ -21,7 +21,7 @@ from unittest import mock
 
 os.environ["OMP_NUM_THREADS"] = "1"  # as in the tests, before torch is loaded
 
-from flows.stack.running import Stack, find_stack
+from mudg.ops.stack.running import Stack, find_stack
 from tests.security import browser_page, files, links, models, other_user, specs
 from tests.security.results import Result, Topic, carried_out, exit_code, table
 from tests.stack.team import Team

@@ -41,8 +41,8 @@ SECONDS = 120
 MARKS = 'name: "\\x1b[2J\\x9b\\u202e"\n"\\x1b]0;x\\x07": 1\n'
 # What prints captions and links, run as `mudg search` runs it.
 CAPTIONS = (
-    "from flows.cli.terminal import guard_terminal; guard_terminal()\n"
-    "from flows.cli.output import console, show, table_of\n"
+    "from mudg.cli.terminal import guard_terminal; guard_terminal()\n"
+    "from mudg.cli.output import console, show, table_of\n"
     f"bad = {terminal.HOSTILE!r}\n"
     "show({}, table_of([(bad, bad)], ('caption', 'url')), False); show({'caption': bad}, '', True)\n"
     "console.print(bad, markup=False); print(bad); raise ValueError(bad)"
@@ -182,7 +182,7 @@ def _bomb(folder: Path, text: str) -> str:
 def _terminal(folder: Path) -> Iterator[Result]:
     (folder / "bad.yaml").write_text(MARKS)
     (folder / "hostile.yaml").write_text('train: {prompt_tokens: "\\e[2J\\x9b\\u202eowned"}\n')
-    start = "import sys; sys.argv = ['mudg', *{!r}]\nfrom flows.cli import main; main()"
+    start = "import sys; sys.argv = ['mudg', *{!r}]\nfrom mudg.cli import main; main()"
     codes = {name: start.format(words) for name, words in terminal.COMMANDS.items()}
     for case, code in (codes | {"captions and links": CAPTIONS}).items():
         yield attempt("control characters reach the terminal", 86, partial(_printed, folder, code), case)

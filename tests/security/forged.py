@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from flows.stack.certificates import make_certificate
-from flows.stack.parts import PARTS, weed
-from flows.stack.running import Stack
+from mudg.ops.stack.certificates import make_certificate
+from mudg.ops.stack.parts import PARTS, weed
+from mudg.ops.stack.running import Stack
 from tests.security.results import NotTried, Result, attempt
 
 COMMANDS = (

@@ -17,9 +17,9 @@ from typing import Any
 
 import psutil
 
-from flows.stack.processes import marked
-from flows.stack.running import Stack, find_stack
-from flows.stack.state import State, write_state
+from mudg.ops.stack.processes import marked
+from mudg.ops.stack.running import Stack, find_stack
+from mudg.ops.stack.state import State, write_state
 from mudg_core.errors import InputError
 from tests.security import forged, stores
 from tests.security.owner import Owner

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from flows.stack.running import Stack
+from mudg.ops.stack.running import Stack
 from tests.security.results import NotTried
 
 SECONDS = 30.0

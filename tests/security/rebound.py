@@ -11,7 +11,7 @@ from functools import partial
 
 from playwright.sync_api import Page
 
-from flows.stack.running import Stack
+from mudg.ops.stack.running import Stack
 from tests.security.owner import Owner
 from tests.security.requests_of_intruders import DASK_LOGS, EVIL, FETCH, SOCKET, Call, calls
 from tests.security.results import Result, attempt

@@ -14,7 +14,7 @@ from botocore.auth import S3SigV4Auth  # type: ignore[import-untyped, unused-ign
 from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped, unused-ignore]
 from botocore.credentials import Credentials  # type: ignore[import-untyped, unused-ignore]
 
-from flows.stack.running import BUCKET, Stack
+from mudg.ops.stack.running import BUCKET, Stack
 from tests.security.results import NotTried
 
 KEY = "store/precious/object"

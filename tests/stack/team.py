@@ -15,7 +15,7 @@ import httpx
 import psutil
 import yaml
 
-from flows.stack.running import find_stack
+from mudg.ops.stack.running import find_stack
 from mudg_core.settings import load_settings
 from mudg_core.storage import ArtifactStore
 from tests.support.demo_runs import SMALL, mudg

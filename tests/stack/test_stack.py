@@ -22,7 +22,7 @@ import psutil
 import pytest
 import yaml
 
-from flows.stack.running import find_stack
+from mudg.ops.stack.running import find_stack
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.storage.browse import artifacts, resolve
 from tasks.report import REPORT

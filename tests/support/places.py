@@ -21,8 +21,8 @@ import pytest
 from prefect.settings import PREFECT_API_URL
 from typer.testing import CliRunner, Result
 
-from flows.cli.app import app
-from flows.session import session
+from mudg.cli.app import app
+from tasks.executors.session import session
 from mudg_core.settings import Settings
 from tests.support.demo_runs import digests, mudg
 from tests.support.seaweed import CREDENTIALS

@@ -20,7 +20,7 @@ import psutil
 from prefect import flow
 from prefect.settings import PREFECT_API_URL
 
-from flows.session import call, dask_runner, session
+from tasks.executors.session import call, dask_runner, session
 from mudg_core.errors import DataError, MudgError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts

@@ -189,8 +189,8 @@ def test_only_what_can_be_helped_is_tried_again(error: Exception, again: bool) -
 
 WAITS = {"wait", "as_completed"}
 CLUSTERS = ("prefect", "dask", "distributed")
-NOT_FUTURES = {"flows/server.py", "flows/stack/processes.py", "tasks/bar.py"}  # but processes and an event
-GATHERS = {"tasks/cluster.py"}  # waits with a time limit, and then takes the results
+NOT_FUTURES = {"tasks/executors/prefect_server.py", "mudg/ops/stack/processes.py", "tasks/executors/progress.py"}  # but processes and an event
+GATHERS = {"tasks/executors/spread.py"}  # waits with a time limit, and then takes the results
 
 
 def waiting(tree: ast.Module) -> Iterator[int]:

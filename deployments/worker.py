@@ -1,0 +1,89 @@
+"""What a deployed flow finds at the Prefect worker that starts it: settings, and a Dask cluster.
+
+The worker's own environment says where things are (`MUDG_*`, and a file that `MUDG_SETTINGS_FILE` names), as
+it does for the commands of `mudg`; whoever starts a run may change everything else. A SIGTERM needs nothing
+of ours here: Prefect takes it before a flow begins, and leaves the flow and its task runner as by an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prefect.settings import PREFECT_API_URL
+from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
+
+from tasks.executors.clusters import scheduler
+from tasks.executors.session import prepared, warn_if_unreachable
+from mudg_core.errors import SettingsError
+from mudg_core.settings import Json, Settings, load_settings
+from mudg_core.target.handed_in import check_paths
+
+SOURCE = "parameter `settings` of the run"
+WORKERS_OWN = ("storage", "compute", "target")
+# A program that the worker would run, and what the guard of links lets through.
+NO_RUNS = {"download": ("command", "allow_networks")}
+
+
+def worker_settings(changes: Mapping[str, Any] | None = None) -> Settings:
+    """The settings of this worker with those of a run on top, ready to work with."""
+    if taken := sorted(set(WORKERS_OWN) & set(changes or ())):
+        raise SettingsError(
+            what=f"settings.{taken[0]} is the worker's own, and no run can change it",
+            where=SOURCE,
+            fix=f"set MUDG_{taken[0].upper()}__… where the Prefect worker is started",
+        )
+    settings = load_settings(overrides=changes, source=SOURCE)
+    _check_changes(dict(changes or {}), settings)
+    _check_paths(settings)
+    return prepared(settings)
+
+
+def _check_changes(changes: Json, settings: Settings) -> None:
+    """Whoever can start a run is not whoever owns the worker's files and programs."""
+    for area, names in NO_RUNS.items():
+        if taken := sorted(set(names) & set(changes.get(area, ()))):
+            raise SettingsError(
+                what=f"settings.{area}.{taken[0]} is the worker's own, and no run can change it",
+                where=SOURCE,
+                fix=f"set MUDG_{area.upper()}__{taken[0].upper()} where the Prefect worker is started",
+            )
+    check_paths(changes, settings.target.allowed_paths, SOURCE)
+
+
+def _check_paths(settings: Settings) -> None:
+    """Prefect gives every run a folder of its own and deletes it afterwards, with all that was made there."""
+    storage = settings.storage
+    paths = {"cache_dir": storage.cache_dir}
+    if storage.url.startswith("file://"):
+        paths["url"] = storage.url.removeprefix("file://")
+    for name, path in sorted(paths.items(), reverse=True):
+        if not Path(path).expanduser().is_absolute():
+            raise SettingsError(
+                what=f"storage.{name} is relative: {path}",
+                where="environment of the Prefect worker",
+                fix=f"set MUDG_STORAGE__{name.upper()} to an absolute one where the worker is started",
+            )
+
+
+class WorkersCluster(DaskTaskRunner):
+    """Tasks go to the cluster that the worker's settings name. It is started for the first task, and ends
+    with the run: one that finds everything made starts none. Prefect makes a new one of these for every
+    run."""
+
+    @property
+    def client(self) -> Any:
+        if self._client is None and self.address is None:
+            self.address = self._exit_stack.enter_context(scheduler(load_settings().compute))
+            warn_if_unreachable(str(PREFECT_API_URL.value()), self.address)
+        return super().client
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self.address = self._client = None
+
+
+def workers_cluster() -> Any:
+    """Untyped on purpose: prefect-dask's runner does not fit Prefect's own annotation of one."""
+    return WorkersCluster()

@@ -1,0 +1,1 @@
+"""Class names in, a finetuned CLIP classifier out."""

@@ -1,0 +1,1 @@
+"""What runs around the pipeline: the stack of `mudg up`, and `mudg doctor`."""

@@ -1,0 +1,127 @@
+"""What a stack's Prefect server has to know: a work pool, the deployments, how many tasks use a GPU, and when
+a run is dead."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, PackagePath, files
+from pathlib import Path
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.events.schemas.automations import AutomationCore
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
+from pydantic import ValidationError
+
+from mudg.ops.stack.running import POOL, Stack
+from mudg_core.errors import InputError, OrchestrationError
+from mudg_core.yaml_text import load as load_yaml
+
+GPU_LIMIT = "tag:gpu"  # the name under which Prefect's task engine takes slots for tasks with this tag
+SCHEDULED = "build-index"
+CHECKOUT = Path(__file__).parents[2]
+DEAD_RUNS = CHECKOUT / "deployments/automations/dead-run.yaml"  # a release has it at the same place
+OFF, DEFAULT = "off", "default"  # instead of a schedule: none, or that of prefect.yaml
+
+
+def prefect_file() -> Path:
+    """Lies beside the packages in a checkout, and where an installed release has its data."""
+    beside = CHECKOUT / "prefect.yaml"
+    installed = [file.locate() for file in _installed() if file.name == beside.name]
+    found = next((Path(str(path)) for path in (beside, *installed) if Path(str(path)).is_file()), None)
+    if found is None:
+        raise OrchestrationError(
+            what="prefect.yaml, which declares the deployments, is not there",
+            where=str(beside),
+            fix="install mudg again, or use a checkout: pip install -e CHECKOUT",
+        )
+    return found
+
+
+def _installed() -> list[PackagePath]:
+    with suppress(PackageNotFoundError):
+        return files("mudg") or []
+    return []
+
+
+def check_cron(cron: str) -> None:
+    if cron not in (OFF, DEFAULT):
+        cron_schedule(cron)
+
+
+def cron_schedule(cron: str) -> CronSchedule:
+    try:
+        return CronSchedule(cron=cron, timezone="UTC")
+    except (ValidationError, ValueError) as error:
+        raise InputError(
+            what=f"{cron[:80]!r} is no cron schedule",
+            where="--index-cron",
+            fix="write minute, hour, day, month and weekday: '0 3 * * *' is every night at three (UTC); "
+            f"or {OFF}, or {DEFAULT}",
+        ) from error
+
+
+def declared() -> set[str]:
+    """The names of our deployments."""
+    return {one["name"] for one in load_yaml(prefect_file().read_text())["deployments"]}
+
+
+def _client(stack: Stack) -> SyncPrefectClient:
+    """By the stack's own password: this process may have read another from its environment."""
+    return SyncPrefectClient(stack.api_url, auth_string=stack.keys.prefect)
+
+
+def is_known(stack: Stack) -> bool:
+    """Whether the server has all that it was told: somebody may have deleted some, or its database."""
+    with _client(stack) as client:
+        try:
+            client.read_work_pool(POOL)
+            client.read_global_concurrency_limit_by_name(GPU_LIMIT)
+        except ObjectNotFound:
+            return False
+        if not client.read_automations_by_name(automation(DEAD_RUNS).name):
+            return False
+        return declared() <= {one.name for one in client.read_deployments()}
+
+
+def make_pool(stack: Stack) -> None:
+    with _client(stack) as client:
+        with suppress(ObjectAlreadyExists):
+            client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+        end_dead_runs(client)
+
+
+def end_dead_runs(client: SyncPrefectClient) -> None:
+    """As it is today: an older release may have registered another of that name."""
+    wanted = automation(DEAD_RUNS)
+    for earlier in client.read_automations_by_name(wanted.name):
+        client.delete_automation(earlier.id)
+    client.create_automation(wanted)
+
+
+def automation(file: Path) -> AutomationCore:
+    return AutomationCore.model_validate(load_yaml(file.read_text()))
+
+
+def limit_gpu_tasks(stack: Stack, limit: int) -> None:
+    with _client(stack) as client:
+        client.upsert_global_concurrency_limit_by_name(GPU_LIMIT, limit)
+
+
+def schedule_index(stack: Stack, cron: str) -> None:
+    """This schedule and no other, and active whatever prefect.yaml says; or what there is, but not active."""
+    schedule = None if cron == OFF else cron_schedule(cron)
+    with _client(stack) as client:
+        named = DeploymentFilter(name=DeploymentFilterName(any_=[SCHEDULED]))
+        for deployment in client.read_deployments(deployment_filter=named):
+            first, *others = [*client.read_deployment_schedules(deployment.id), None]
+            for other in others:
+                if other is not None:
+                    client.delete_deployment_schedule(deployment.id, other.id)
+            if first is not None:  # changed and not replaced, as it may have parameters of its own
+                active = schedule is not None
+                client.update_deployment_schedule(deployment.id, first.id, active=active, schedule=schedule)
+            elif schedule is not None:
+                client.create_deployment_schedules(deployment.id, [(schedule, True)])

@@ -1,0 +1,1 @@
+"""Prefect on Dask, and what it needs."""

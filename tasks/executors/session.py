@@ -1,0 +1,110 @@
+"""What a run needs around it: a Prefect API and a Dask cluster, each started if there is none."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from prefect import Flow
+from prefect.settings import PREFECT_API_URL
+from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
+
+from tasks.executors.clusters import is_loopback, scheduler
+from tasks.executors.prefect_server import prefect_api
+from mudg_core.encode.weights import absolute
+from mudg_core.errors import OrchestrationError
+from mudg_core.settings import Settings
+from mudg_core.storage import ArtifactStore
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+@contextmanager
+def session(settings: Settings) -> Iterator[Settings]:
+    """The settings with absolute paths and a scheduler address that is valid inside the block. A server of
+    our own has no limits, and asking it for slots costs seconds: its database is busy, and Prefect's client
+    waits before it asks again."""
+    settings = prepared(settings)
+    home = Path(settings.storage.cache_dir).with_name("prefect")
+    slots = settings.compute.gpu_slots and bool(PREFECT_API_URL.value())
+    with _ending_in_order(), prefect_api(home) as api, scheduler(settings.compute) as address:
+        warn_if_unreachable(api, address)
+        yield settings.replace({"compute": {"dask_address": address, "gpu_slots": slots}})
+
+
+def prepared(settings: Settings) -> Settings:
+    """The settings with absolute paths, of a store that was tried: before any work, whoever starts it."""
+    settings = _absolute(settings)
+    ArtifactStore(settings.storage).check()
+    return settings
+
+
+def call(flow: Flow[..., R], settings: Settings, *arguments: Any) -> R:
+    """Runs a flow with its tasks on the scheduler that the settings name."""
+    runner = dask_runner(settings.compute.dask_address)
+    try:
+        result: R = flow.with_options(task_runner=runner)(settings, *arguments)
+    except httpx.TransportError as error:  # nobody but Prefect's client speaks by it in a flow
+        raise OrchestrationError(
+            what=f"the Prefect server does not answer: {error}",
+            where=PREFECT_API_URL.value() or "",
+            fix="see that it is up (`mudg doctor`), and run again: what is made stays",
+        ) from error
+    return result
+
+
+def dask_runner(address: str | None = None) -> Any:
+    """Untyped on purpose: prefect-dask's runner does not fit Prefect's own annotation of one."""
+    return DaskTaskRunner(address=address)
+
+
+def warn_if_unreachable(api: str, address: str) -> None:
+    """Tasks report to Prefect from wherever they run."""
+    if is_loopback(api) and not is_loopback(address):
+        log.warning(
+            "workers of %s that run on other machines cannot reach the Prefect server at %s: "
+            "set PREFECT_API_URL to one that they can reach",
+            address,
+            api,
+        )
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """A SIGTERM leaves this block as an error does, instead of ending the process on the spot: the cluster
+    closes, and its workers give stages some seconds to save how far they have come. Prefect takes the signal
+    first, and hands it on. A second one is not waited for. Whoever handles it already, as `mudg` does, keeps
+    it."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, _frame: Any) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise SystemExit(128 + number)
+
+
+def _absolute(settings: Settings) -> Settings:
+    """Dask workers have working directories of their own."""
+    storage = settings.storage
+    url = storage.url
+    if url.startswith("file://"):
+        url = f"file://{Path(url.removeprefix('file://')).expanduser().absolute()}"
+    cache = Path(storage.cache_dir).expanduser().absolute()
+    models = {area: {"model": absolute(getattr(settings, area).model)} for area in ("encode", "train")}
+    return settings.replace({"storage": {"url": url, "cache_dir": str(cache)}, **models}, where="storage")
