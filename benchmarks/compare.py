@@ -27,16 +27,16 @@ from rich.console import Console
 import mudg.cli  # noqa: F401  (quietens Prefect and Dask, as for users)
 from benchmarks.dataset.arms import demo_settings, index
 from benchmarks.record import figures, record, stamps
-from mudg.cli.compare import comparison_text
 from flows.compare import compare
 from flows.compare_rows import ROWS
 from flows.demo import as_target
-from flows.results import counts
-from tasks.executors.session import call, session
+from mudg.cli.compare import comparison_text
+from mudg.execution import call, session
 from mudg_core.corpus.demo.targets import TARGET_BY_NAME, TARGETS
 from mudg_core.evaluate.comparison import COMPARISON, Comparison, overall
 from mudg_core.evaluate.uncertainty import Estimate
 from mudg_core.storage import ArtifactStore
+from tasks.results import counts
 
 HOME = Path(".mudg/bench-compare/.mudg")
 ROWS_OF_CORPUS = 24_000

@@ -43,10 +43,11 @@ def _dated(name: str) -> Callable[[], str]:
 )
 def build_index(settings: Changes = None, retrain: bool = False) -> State[dict[str, Any]]:
     """`settings`: changes to the worker's settings, by area. `retrain`: learn centroids anew."""
+    from deployments.on_prefect import run_stages
     from flows import build_index as index
-    from flows.results import counts
+    from tasks.results import counts
 
-    built = index.build_index.fn(worker_settings(settings), retrain)
+    built = run_stages(index.build_index, worker_settings(settings), retrain)
     done = counts(built.records)
     data = {"index": str(built.version.index), "note": built.note} | _sums(done)
     said = f"{built.version.index}: {done['computed']} computed, {done['cached']} cached"
@@ -62,8 +63,9 @@ def build_index(settings: Changes = None, retrain: bool = False) -> State[dict[s
 )
 def build_classifier(name: str, submission: str, settings: Changes = None) -> State[dict[str, Any] | None]:
     """`name` and `submission` say which submission; the event that starts the run has both."""
-    from flows import build_classifier as classifier
+    from deployments.on_prefect import run_stages
     from deployments.target_runs import ALREADY_RUNNING, claim, run_url
+    from flows import build_classifier as classifier
     from mudg_core.storage import ArtifactStore
     from mudg_core.target.handed_in import check_submitted, unpacked, without_files
     from mudg_core.target.names import lookalikes
@@ -81,7 +83,7 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
     for pair in lookalikes(claimed.target.classes):  # of a spec from the inbox nobody has been told
         get_run_logger().warning("classes %a and %a look the same: are they two?", *pair)
     with unpacked(claimed.target, claimed.files) as target:
-        built = classifier.build_classifier.fn(ready, target)
+        built = run_stages(classifier.build_classifier, ready, target)
     outcome = _outcome(store, built)
     desk.finish(claimed, outcome)
     return Completed(message=_said(outcome), data=outcome)
@@ -99,7 +101,10 @@ def collect_garbage(
     """`older_than_days`: instead of the days in the settings (`gc.*`)."""
     from flows import collect_garbage as garbage
 
-    done = garbage.collect_garbage.fn(worker_settings(settings), dry_run, older_than_days)
+    collected = garbage.collect_garbage(worker_settings(settings), dry_run, older_than_days)
+    for kind, action, why, count, size in collected.lines():
+        get_run_logger().info("%s %s: %d, %d bytes (%s)", action, kind, count, size, why)
+    done = collected.sums()
     said = ", ".join(f"{sums['count']} {action}" for action, sums in done.items())
     return Completed(message=said, data=done)
 
@@ -113,9 +118,19 @@ def collect_garbage(
 )
 def watch_inbox(settings: Changes = None) -> State[dict[str, int]]:
     """Refuses bad specs with a reason (`inbox-refused/`), and announces again what nobody heard."""
+    from deployments.target_runs import announce, find_lost
     from flows import watch_inbox as inbox
 
-    watched = inbox.watch_inbox.fn(worker_settings(settings))
+    watched = inbox.watch_inbox(worker_settings(settings), announce, find_lost)
+    logger = get_run_logger()
+    for path in watched.refused:
+        logger.warning("%s was refused: inbox-refused/ has it, with the reason", path)
+    for token in watched.known:
+        logger.info("submission %s was there already: the same file is not run again", token)
+    for error in watched.errors:  # told after all were tried
+        logger.error("%s", error)
+    if watched.errors:
+        raise watched.errors[0]
     data = {"submitted": len(watched.submitted), "refused": len(watched.refused)}
     data |= {"known": len(watched.known), "announced again": len(watched.again)}
     return Completed(message=", ".join(f"{count} {what}" for what, count in data.items()), data=data)
@@ -123,8 +138,8 @@ def watch_inbox(settings: Changes = None) -> State[dict[str, int]]:
 
 def _outcome(store: Any, built: Any) -> dict[str, JsonValue]:
     """What a submission says of its run for good, whatever becomes of Prefect's database: small."""
-    from flows.results import accuracies, counts
     from tasks.report import REPORT
+    from tasks.results import accuracies, counts
 
     told: Any = store.manifest(built.report).facts
     measured = accuracies(store, [built])

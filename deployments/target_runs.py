@@ -7,7 +7,7 @@ and not by Prefect's `emit_event`, whose background thread may not have sent any
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -169,3 +169,10 @@ def _runs(client: SyncPrefectClient) -> Iterator[FlowRun]:
         yield from found
         if len(found) < PAGE:
             return
+
+
+def find_lost(submissions: Sequence[Submission]) -> dict[str, bool]:
+    """Which ones have a run, and whether it is lost: some pages of runs, however many are asked about."""
+    with prefect_client() as client:
+        runs = find_runs(client, submissions)
+    return {one.id: is_lost(one, runs[one.id]) for one in submissions if one.id in runs}

@@ -14,11 +14,12 @@ from typing import Any
 from prefect.settings import PREFECT_API_URL
 from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 
-from tasks.executors.clusters import scheduler
-from tasks.executors.session import prepared, warn_if_unreachable
 from mudg_core.errors import SettingsError
 from mudg_core.settings import Json, Settings, load_settings
 from mudg_core.target.handed_in import check_paths
+from tasks.executors.clusters import scheduler
+from tasks.executors.session import warn_if_unreachable
+from tasks.run import prepared
 
 SOURCE = "parameter `settings` of the run"
 WORKERS_OWN = ("storage", "compute", "target")

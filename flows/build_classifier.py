@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from prefect import flow
-
-from tasks.executors.session import dask_runner
-from flows.summary import classifier_shown
 from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
@@ -20,17 +15,17 @@ from mudg_core.storage import ArtifactRef
 from mudg_core.target.methods import wording
 from mudg_core.target.spec import Target
 from tasks.checks import check_classes, find_leaks, fingerprint_evaluation
-from tasks.dataset import label, label_needs, retrieve, select, select_needs
-from tasks.fetch import fetch
-from tasks.forget import left_out, still_held, to_forget
-from tasks.gate import gate, hold_out
+from tasks.dataset import label, retrieve, select, select_queries
 from tasks.export_classifier import hand_over
+from tasks.fetch import fetch
+from tasks.flow import flow
+from tasks.forget import exclusion, still_held, to_forget
+from tasks.gate import gate, hold_out
 from tasks.index import measure_recall
 from tasks.map import place_images
-from tasks.pending import Pending
+from tasks.policy import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
-from tasks.executors.prefect_artifacts import show
 from tasks.target import augment, collect_evaluation
 from tasks.train import evaluate, score_zero_shot, train
 
@@ -94,10 +89,8 @@ class ClassifierBuild:
 
 @flow(
     name="build-classifier",
-    flow_run_name="build-classifier {target.name}",
     description="Finds images of a target's classes in the index and finetunes a CLIP student on them.",
-    task_runner=dask_runner(),
-    persist_result=False,
+    run_name=lambda settings, target: f"build-classifier {target.name}",
 )
 def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     """target → queries → candidates → labels → picks → dataset → model → verdict, scores → report"""
@@ -105,9 +98,7 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     settings = settings.replace({"evaluate": {"source": target.evaluation}})
     run = Run(settings, part=target.name)
     with marked_if_forgotten(run.store):
-        built = _build(run, target)
-    show(lambda: classifier_shown(run.store, settings, built))
-    return built
+        return _build(run, target)
 
 
 def _build(run: Run, target: Target) -> ClassifierBuild:
@@ -120,13 +111,14 @@ def _build(run: Run, target: Target) -> ClassifierBuild:
     other = f"{target.name}, nearest neighbours"
     baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, other)
     plain = start(baseline, target, version, evaluation) if evaluation else None
-    tested = {"queries": started.data.queries, "evaluation": evaluation}
-    untrained = score_zero_shot.start(run, [tested]) if evaluation else None
+    untrained = start_untrained(run, started.data.queries, evaluation) if evaluation else None
     mudg = started.finish()
     judged = start_judging(run, mudg, held_out.results()) if held_out else None
-    scores = compare(run, tested, untrained, mudg, plain.finish()) if plain and untrained else []
+    scores: list[ArtifactRef] = []
+    if evaluation and plain and untrained:
+        scores = compare(run, evaluation, untrained.results()[0], mudg, plain.finish())
     mudg = replace(mudg, verdicts=judged.results() if judged else [])
-    warnings = check_classes(run, **checked(version, mudg.data))
+    warnings = warnings_of(run, version, mudg.data)
     classifier = give(run, target, version, mudg, scores, warnings)
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
     return ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records)
@@ -135,59 +127,126 @@ def _build(run: Run, target: Target) -> ClassifierBuild:
 def collect(run: Run, target: Target) -> ArtifactRef:
     """The images that a target is evaluated on."""
     source = Source.of(target, run.settings.evaluate)
-    return collect_evaluation(run, **source.asked())
+    return collect_evaluation(
+        run, classes=source.classes, synonyms=source.synonym_lists(), fingerprint=source.fingerprint()
+    )
+
+
+def augment_target(run: Run, target: Target) -> ArtifactRef:
+    """The queries of a target."""
+    words = wording(run.settings.augment, target)
+    return augment(
+        run,
+        classes=words.classes,
+        template=words.template,
+        synonyms=words.synonyms,
+        pool=words.pool,
+        pool_digest=words.pool_digest,
+        by_class=words.by_class,
+    )
+
+
+def start_untrained(run: Run, queries: ArtifactRef, evaluation: ArtifactRef) -> Pending:
+    """Scores of the student before finetuning."""
+    return score_zero_shot.start(run, [score_zero_shot.job(queries=queries, evaluation=evaluation)])
 
 
 def start(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactRef | None) -> Started:
     """Data for a target, and training on it under way; the next arm's data can be built meanwhile."""
     data = build_dataset(run, target, version, evaluation)
-    jobs = zip(data.by_seed, target.seeds, strict=True)
-    asked: list[dict[str, Any]] = [{"dataset": d, "queries": data.queries, "seed": seed} for d, seed in jobs]
-    training = train.start(run, [job | left_out(to_forget(run, job["dataset"])) for job in asked])
-    return Started(data, training)
+    jobs = [
+        train.job(dataset=ref, queries=data.queries, seed=seed, without=exclusion(to_forget(run, ref)))
+        for ref, seed in zip(data.by_seed, target.seeds, strict=True)
+    ]
+    return Started(data, train.start(run, jobs))
 
 
 def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactRef | None) -> Dataset:
     """Queries to training sets; the seeds of a target run side by side. Candidates that are evaluation images
     are left out (`dataset.exclude_leaks`): learning them by heart would look like a good model."""
-    embeddings = version.embeddings
-    queries = augment(run, **wording(run.settings.augment, target))
-    held = left_out(still_held(run, version))
-    found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings, **held)
-    known = {"found": found, "embeddings": embeddings}
+    embeddings, shards = list(version.embeddings), list(version.shards)
+    queries = augment_target(run, target)
+    held = exclusion(still_held(run, version))
+    found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings, without=held)
     prints = fingerprint_evaluation(run, evaluation=evaluation) if evaluation else None
-    leaked = find_leaks(run, **known, prints=prints) if prints else None
-    needed = label_needs(run.settings, queries, embeddings, leaked)
-    labels = label(run, found=found, classes=len(target.classes), **needed)
-    asked = {"labels": labels, "embeddings": embeddings, **select_needs(run.settings, queries)}
-    picks = select.map(run, [{**asked, "seed": seed} for seed in target.seeds])
-    sources = {"found": found, "queries": queries, "shards": version.shards}
-    by_seed = fetch.map(run, [{"picks": pick, **sources} for pick in picks])
+    leaked = find_leaks(run, found=found, embeddings=embeddings, prints=prints) if prints else None
+    labels = label_candidates(run, len(target.classes), found, queries, embeddings, leaked)
+    prompts = select_queries(run.settings, queries)
+    picks = select.map(
+        run,
+        [
+            select.job(labels=labels, embeddings=embeddings, seed=seed, queries=prompts)
+            for seed in target.seeds
+        ],
+    )
+    by_seed = fetch.map(
+        run, [fetch.job(picks=ref, found=found, queries=queries, shards=shards) for ref in picks]
+    )
     return Dataset(queries, found, leaked, labels, by_seed, evaluation)
+
+
+def label_candidates(
+    run: Run,
+    classes: int,
+    found: ArtifactRef,
+    queries: ArtifactRef,
+    embeddings: Sequence[ArtifactRef],
+    leaked: ArtifactRef | None,
+) -> ArtifactRef:
+    """`label` with those inputs alone that these settings ask for: evaluation images, to leave them out, and
+    all for exact ranks."""
+    exact = run.settings.dataset.ranks == "exact"
+    return label(
+        run,
+        found=found,
+        classes=classes,
+        leaked=leaked if run.settings.dataset.exclude_leaks else None,
+        queries=queries if exact else None,
+        embeddings=list(embeddings) if exact else None,
+    )
 
 
 def start_holding_out(run: Run, target: Target, version: IndexVersion, data: Dataset) -> Pending:
     """Images to judge each seed's model by; they are there before it is."""
-    known: dict[str, Any] = {"found": data.found, "queries": data.queries}
-    known |= {"shards": version.shards, "embeddings": version.embeddings}
-    jobs = zip(data.by_seed, target.seeds, strict=True)
-    return hold_out.start(run, [{"dataset": ref, "seed": seed, **known} for ref, seed in jobs])
+    jobs = [
+        hold_out.job(
+            dataset=ref,
+            found=data.found,
+            queries=data.queries,
+            shards=list(version.shards),
+            embeddings=list(version.embeddings),
+            seed=seed,
+        )
+        for ref, seed in zip(data.by_seed, target.seeds, strict=True)
+    ]
+    return hold_out.start(run, jobs)
 
 
 def start_judging(run: Run, arm: Arm, held_out: Sequence[ArtifactRef]) -> Pending:
     """Whether each model is better than zero-shot, as far as can be told without labels."""
-    jobs = zip(arm.models, held_out, strict=True)
-    return gate.start(
-        run, [{"model": model, "held_out": held, "queries": arm.data.queries} for model, held in jobs]
-    )
+    jobs = [
+        gate.job(model=model, held_out=held, queries=arm.data.queries)
+        for model, held in zip(arm.models, held_out, strict=True)
+    ]
+    return gate.start(run, jobs)
 
 
-def compare(run: Run, tested: dict[str, Any], untrained: Pending, mudg: Arm, plain: Arm) -> list[ArtifactRef]:
+def compare(
+    run: Run, evaluation: ArtifactRef, untrained: ArtifactRef, mudg: Arm, plain: Arm
+) -> list[ArtifactRef]:
     """Scores of the student before finetuning, after plain retrieval, and after the method; one a seed."""
-    common = {"names": ["nearest_neighbours", "mudg"], "curve": "mudg", **tested}
-    common["zero_shot"] = untrained.results()[0]
-    pairs = zip(plain.models, mudg.models, strict=True)
-    return evaluate.map(run, [{"models": list(pair), **common} for pair in pairs])
+    jobs = [
+        evaluate.job(
+            models=list(pair),
+            names=["nearest_neighbours", "mudg"],
+            queries=mudg.data.queries,
+            evaluation=evaluation,
+            zero_shot=untrained,
+            curve="mudg",
+        )
+        for pair in zip(plain.models, mudg.models, strict=True)
+    ]
+    return evaluate.map(run, jobs)
 
 
 def give(
@@ -199,8 +258,6 @@ def give(
     warnings: ArtifactRef,
 ) -> ArtifactRef:
     """What the user gets: the first seed's model, as far finetuned as the gate's verdict says."""
-    known = {"scores": scores} if scores else {}
-    judged = {"verdict": mudg.verdicts[0]} if mudg.verdicts else {}
     return hand_over(
         run,
         target=target.name,
@@ -209,9 +266,9 @@ def give(
         queries=mudg.data.queries,
         dataset=mudg.data.by_seed[0],
         index=version.index,
+        scores=scores or None,
+        verdict=mudg.verdicts[0] if mudg.verdicts else None,
         warnings=warnings,
-        **known,
-        **judged,
     )
 
 
@@ -221,8 +278,18 @@ Reported = tuple[Target, Arm, list[ArtifactRef], ArtifactRef]  # with its scores
 def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]) -> ArtifactRef:
     """One page for one target or several; it shows the first seed's images."""
     data = [arm.data for _, arm, _, _ in made]
-    shown = [{"labels": d.labels, "dataset": d.by_seed[0], "queries": d.queries} for d in data]
-    maps = place_images.map(run, [images | {"embeddings": version.embeddings} for images in shown])
+    maps = place_images.map(
+        run,
+        [
+            place_images.job(
+                labels=one.labels,
+                dataset=one.by_seed[0],
+                queries=one.queries,
+                embeddings=list(version.embeddings),
+            )
+            for one in data
+        ],
+    )
     return write_report(
         run,
         title=title,
@@ -234,7 +301,7 @@ def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]
         datasets=[ref for found in data for ref in found.by_seed],
         models=[ref for _, arm, _, _ in made for ref in arm.models],
         scores=[ref for _, _, scores, _ in made for ref in scores],
-        shards=version.shards,
+        shards=list(version.shards),
         centroids=version.centroids,
         index=version.index,
         recall=measure_recall(run, index=version.index),
@@ -244,8 +311,16 @@ def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]
     )
 
 
-def checked(version: IndexVersion, data: Dataset) -> dict[str, Any]:
-    """What a target's warnings are told from."""
-    known = {"queries": data.queries, "found": data.found, "labels": data.labels, "datasets": data.by_seed}
-    tested = {"leaked": data.leaked, "evaluation": data.evaluation} if data.leaked else {}
-    return {**known, **tested, "index": version.index, "embeddings": version.embeddings}
+def warnings_of(run: Run, version: IndexVersion, data: Dataset) -> ArtifactRef:
+    """What the user of a target should be warned of."""
+    return check_classes(
+        run,
+        queries=data.queries,
+        index=version.index,
+        embeddings=list(version.embeddings),
+        found=data.found,
+        labels=data.labels,
+        datasets=data.by_seed,
+        leaked=data.leaked,
+        evaluation=data.evaluation if data.leaked else None,
+    )

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any
-
-from prefect import flow
 
 from flows.removed import already_removed, without
-from tasks.executors.session import dask_runner
-from flows.summary import index_shown
 from mudg_core.corpus.sources import registry
 from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
 from mudg_core.index.recall import Point
@@ -33,9 +27,9 @@ from tasks import coarse as level
 from tasks import index as tasks
 from tasks.corpus import download_shard, draw_shard
 from tasks.embed import embed, screen
+from tasks.flow import dated, flow
 from tasks.forget import forgotten_rows
 from tasks.run import Run, StageRecord
-from tasks.executors.prefect_artifacts import show
 
 Make = Callable[[IndexVersion | None], ArtifactRef]  # a version, in view of the current one
 
@@ -52,10 +46,8 @@ class IndexBuild:
 
 @flow(
     name="build-index",
-    flow_run_name=lambda: f"build-index {datetime.now(UTC):%Y-%m-%d %H:%M}",
     description="Embeds new corpus shards, populates the index, measures its recall and promotes it.",
-    task_runner=dask_runner(),
-    persist_result=False,
+    run_name=lambda settings, retrain=False, removed=(): dated("build-index"),
 )
 def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int] = ()) -> IndexBuild:
     """corpus shards → embeddings → pairs → centroids → index version → recall → current; with rows to be
@@ -76,9 +68,7 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
         except ConflictError:
             if attempt == ATTEMPTS - 1:
                 raise
-    built = IndexBuild(load_version(run.store, index), recall, run.records, note)
-    show(lambda: index_shown(run.store, settings, built))
-    return built
+    return IndexBuild(load_version(run.store, index), recall, run.records, note)
 
 
 def whole(run: Run, retrain: bool) -> Make:
@@ -107,8 +97,8 @@ def corpus_shards(run: Run) -> list[ArtifactRef]:
     """What was added to the corpus, lists of links downloaded first; or the demo world, for whoever asks for
     it: a store that has lost its corpus must not become an index of drawings."""
     if run.settings.corpus.source == "demo":
-        planned = plan_shards(run.settings)
-        return draw_shard.map(run, planned, per_task=run.shards_per_task(len(planned)))
+        jobs = [draw_shard.job(first_row=first, rows=rows) for first, rows in plan_shards(run.settings)]
+        return draw_shard.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
     added = list(registry.refs(run.store))
     if not added:
         raise InputError(
@@ -117,7 +107,7 @@ def corpus_shards(run: Run) -> list[ArtifactRef]:
             fix="add images: `mudg corpus add URL`; to try mudg without any: `mudg demo`",
         )
     links = [ref for ref in added if run.store.manifest(ref).facts["kind"] == "links"]
-    downloaded = download_shard.map(run, [{"shard": ref} for ref in links]) if links else []
+    downloaded = download_shard.map(run, [download_shard.job(shard=ref) for ref in links]) if links else []
     ready = dict(zip(links, downloaded, strict=True))
     return [ready.get(ref, ref) for ref in added]
 
@@ -125,10 +115,10 @@ def corpus_shards(run: Run) -> list[ArtifactRef]:
 def embed_corpus(run: Run, shards: list[ArtifactRef]) -> list[ArtifactRef]:
     """Embeddings of all shards that have any row to offer; screened, if that is asked for."""
     corpus, batch = run.settings.corpus, run.shards_per_task(len(shards))
-    found = embed.map(run, [{"shard": shard} for shard in shards], per_task=batch)
+    found = embed.map(run, [embed.job(shard=shard) for shard in shards], per_task=batch)
     if corpus.dedup or corpus.min_cosine is not None:
         pairs = zip(shards, found, strict=True)
-        found = screen.map(run, [{"shard": s, "embedding": e} for s, e in pairs], per_task=batch)
+        found = screen.map(run, [screen.job(shard=s, embedding=e) for s, e in pairs], per_task=batch)
     kept = [ref for ref in found if _rows(run, [ref])]
     if not kept:
         raise DataError(
@@ -158,8 +148,9 @@ def train(run: Run, embeddings: list[ArtifactRef], shards: int) -> Learned:
     looks for neighbours in all: the measuring queries need them, and so does spilling."""
     samples = level.draw_samples(run, embeddings=embeddings[:shards])
     neighbors = find_neighbors(run, samples, embeddings, shards)
-    known = {"samples": samples, "neighbors": neighbors[:shards]}
-    pairs = level.make_training_pairs(run, **known, embeddings=embeddings[:shards], texts=1.0)
+    pairs = level.make_training_pairs(
+        run, samples=samples, neighbors=neighbors[:shards], embeddings=embeddings[:shards], texts=1.0
+    )
     wanted = VARIANTS if run.settings.index.variant == "auto" else (run.settings.index.variant,)
     centroids = train_centroids(run, wanted, samples, pairs)
     cells = {name: assign(run, ref, embeddings[:shards]) for name, ref in centroids.items()}
@@ -167,9 +158,14 @@ def train(run: Run, embeddings: list[ArtifactRef], shards: int) -> Learned:
     chosen, choice = wanted[0], None
     if len(wanted) > 1:
         some = plan_parts(run, embeddings[:shards], run.settings.index.choice_rows)[0]
-        by_variant = {f"cells_{name}": cells[base(name)][some] for name in wanted}
-        tried = {"variants": list(wanted), "coarse": [coarse[name] for name in wanted], **by_variant}
-        choice = level.choose(run, samples=samples, neighbors=neighbors[some], **tried)
+        choice = level.choose(
+            run,
+            variants=list(wanted),
+            coarse=[coarse[name] for name in wanted],
+            samples=samples,
+            neighbors=neighbors[some],
+            **{f"cells_{name}": cells[base(name)][some] for name in wanted},
+        )
         chosen = str(run.store.manifest(choice).facts["variant"])
     own = centroids[base(chosen)], cells[base(chosen)]
     return Learned(chosen, samples, neighbors, pairs, *own, coarse[chosen], choice)
@@ -181,16 +177,19 @@ def find_neighbors(
     """Nearest images of all samples in each shard: exactly, or most of them through a bootstrapped index."""
     settings, batch = run.settings.index, run.shards_per_task(len(embeddings))
     share = settings.bootstrap_texts if settings.pairs == "bootstrap" else 1.0
-    jobs = [{"samples": samples, "embedding": ref, "texts": share} for ref in embeddings]
+    jobs = [level.find_neighbors.job(samples=samples, embedding=ref, texts=share) for ref in embeddings]
     exact = level.find_neighbors.map(run, jobs, per_task=batch)
     if share == 1.0:
         return exact
-    few = {"samples": samples, "neighbors": exact[:shards], "embeddings": embeddings[:shards]}
-    pairs = level.make_training_pairs(run, **few, texts=share)
+    pairs = level.make_training_pairs(
+        run, samples=samples, neighbors=exact[:shards], embeddings=embeddings[:shards], texts=share
+    )
     guide = level.train_centroids(run, variant="centred", samples=samples, pairs=pairs)
-    found = zip(embeddings, exact, strict=True)
-    jobs = [{"samples": samples, "embedding": ref, "exact": few, "guide": guide} for ref, few in found]
-    return level.complete_neighbors.map(run, jobs, per_task=batch)
+    rest = [
+        level.complete_neighbors.job(samples=samples, embedding=ref, exact=few, guide=guide)
+        for ref, few in zip(embeddings, exact, strict=True)
+    ]
+    return level.complete_neighbors.map(run, rest, per_task=batch)
 
 
 def base(variant: str) -> str:
@@ -202,7 +201,7 @@ def train_centroids(
     run: Run, wanted: Sequence[str], samples: ArtifactRef, pairs: ArtifactRef
 ) -> dict[str, ArtifactRef]:
     names = sorted({base(name) for name in wanted}, key=CENTROIDS.index)
-    jobs = [{"variant": name, "samples": samples, "pairs": pairs} for name in names]
+    jobs = [level.train_centroids.job(variant=name, samples=samples, pairs=pairs) for name in names]
     return dict(zip(names, level.train_centroids.map(run, jobs), strict=True))
 
 
@@ -215,9 +214,14 @@ def train_routers(
     cells: dict[str, list[ArtifactRef]],
 ) -> dict[str, ArtifactRef]:
     names = [name for name in wanted if name not in CENTROIDS]
-    common = {"samples": samples, "pairs": pairs}
     jobs = [
-        {**common, "centroids": centroids["centred"], "cells": cells["centred"], "spilled": name == "spilled"}
+        level.train_router.job(
+            centroids=centroids["centred"],
+            samples=samples,
+            pairs=pairs,
+            cells=cells["centred"],
+            spilled=name == "spilled",
+        )
         for name in names
     ]
     return dict(zip(names, level.train_router.map(run, jobs), strict=True))
@@ -226,7 +230,7 @@ def train_routers(
 def assign(run: Run, centroids: ArtifactRef, embeddings: list[ArtifactRef]) -> list[ArtifactRef]:
     if not embeddings:
         return []
-    jobs = [{"centroids": centroids, "embedding": ref} for ref in embeddings]
+    jobs = [level.assign_cells.job(centroids=centroids, embedding=ref) for ref in embeddings]
     return level.assign_cells.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
 
 
@@ -236,13 +240,19 @@ def populate(
     """All parts, and the version that names them. Only parts with new shards or removed rows are made."""
     cells = learned.cells + assign(run, learned.centroids, embeddings[training:])
     code = tasks.train_code(run, pairs=learned.pairs)
-    spilled = {"router": learned.coarse, "pairs": learned.pairs} if learned.variant == "spilled" else {}
-    jobs: list[dict[str, Any]] = []
-    for group in plan_parts(run, embeddings, run.settings.index.rows_per_part):
-        mine: dict[str, Any] = {"embeddings": embeddings[group], "cells": cells[group]}
-        mine["removed"] = tasks.rows_among(run.store, cells[group], removed)
-        votes = {"neighbors": learned.neighbors[group]} if spilled else {}
-        jobs.append({"code": code, **mine, **spilled, **votes})
+    spilled = learned.variant == "spilled"
+    jobs = [
+        tasks.populate.job(
+            code=code,
+            embeddings=embeddings[group],
+            cells=cells[group],
+            removed=tasks.rows_among(run.store, cells[group], removed),
+            router=learned.coarse if spilled else None,
+            pairs=learned.pairs if spilled else None,
+            neighbors=learned.neighbors[group] if spilled else None,
+        )
+        for group in plan_parts(run, embeddings, run.settings.index.rows_per_part)
+    ]
     parts = tasks.populate.map(run, jobs)
     return tasks.assemble(
         run,
@@ -258,7 +268,7 @@ def populate(
         neighbors=learned.neighbors,
         training=training,
         removed=removed,
-        **({"choice": learned.choice} if learned.choice else {}),
+        choice=learned.choice,
     )
 
 
@@ -313,11 +323,11 @@ def plan_parts(run: Run, embeddings: list[ArtifactRef], most: int) -> list[slice
     return parts
 
 
-def plan_shards(settings: Settings) -> list[dict[str, int]]:
+def plan_shards(settings: Settings) -> list[tuple[int, int]]:
     """First row and number of rows of each corpus shard."""
     corpus = settings.corpus
     return [
-        {"first_row": first, "rows": min(corpus.rows_per_shard, corpus.rows - first)}
+        (first, min(corpus.rows_per_shard, corpus.rows - first))
         for first in range(0, corpus.rows, corpus.rows_per_shard)
     ]
 

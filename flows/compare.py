@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from prefect import flow
-from prefect.context import FlowRunContext
-
-from flows.build_classifier import Started, build_dataset, collect, start, start_holding_out
+from flows.build_classifier import (
+    Started,
+    augment_target,
+    build_dataset,
+    collect,
+    start,
+    start_holding_out,
+)
 from flows.build_index import other_version
 from flows.compare_rows import SHOTS, Row, chosen_rows
-from tasks.executors.session import dask_runner
 from flows.study_prompts import check_evaluation
-from flows.summary import comparison_shown
 from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.comparison import METHOD
@@ -25,12 +27,10 @@ from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.target.descriptors import speaks_of
-from mudg_core.target.methods import wording
 from mudg_core.target.spec import Target
 from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
+from tasks.flow import flow
 from tasks.run import Run, StageRecord
-from tasks.executors.prefect_artifacts import show
-from tasks.target import augment
 from tasks.train import encode_evaluation, evaluate, score_zero_shot, train
 
 NAMED = 5  # targets in the name of a run
@@ -56,21 +56,18 @@ class Scored:
     way: str
 
 
-def _run_name() -> str:
+def _run_name(
+    settings: Settings, targets: list[Target], rows: list[str], iterations: int | None = None
+) -> str:
     """The first targets of those that are compared."""
-    context = FlowRunContext.get()
-    asked = context.parameters if context and context.parameters else {}
-    targets = [Target.model_validate(one) for one in asked.get("targets", ())]
     more = f" and {len(targets) - NAMED} more" if len(targets) > NAMED else ""
     return f"compare {', '.join(target.name for target in targets[:NAMED])}{more}"
 
 
 @flow(
     name="compare",
-    flow_run_name=_run_name,
     description="Builds classifiers for targets in all ways of the comparison, and tabulates them.",
-    task_runner=dask_runner(),
-    persist_result=False,
+    run_name=_run_name,
 )
 def compare(
     settings: Settings, targets: list[Target], rows: list[str], iterations: int | None = None
@@ -85,9 +82,7 @@ def compare(
             made.append(Contest(settings, target, records, iterations).run(chosen))
     title = f"mudg compare: {', '.join(target.name for target in targets)}"
     page = draw_comparison(Run(settings, records), title=title, comparisons=made)
-    built = ComparisonBuild(made, page, records)
-    show(lambda: comparison_shown(ArtifactStore(settings.storage), settings, built))
-    return built
+    return ComparisonBuild(made, page, records)
 
 
 @dataclass
@@ -131,9 +126,9 @@ class Contest:
             pending = []
             for seed in self.target.seeds if row.by_lot else self.target.seeds[:1]:
                 run = self.run_of(row, seed)
-                queries = augment(run, **wording(run.settings.augment, self.target))
-                jobs = [{"queries": queries, "evaluation": self.evaluation, "features": self.features}]
-                pending.append(score_zero_shot.start(run, jobs))
+                queries = augment_target(run, self.target)
+                job = score_zero_shot.job(queries=queries, evaluation=self.evaluation, features=self.features)
+                pending.append(score_zero_shot.start(run, [job]))
             started.append((row, pending))
         for row, pending in started:
             refs = [ref for one in pending for ref in one.results()]
@@ -165,13 +160,20 @@ class Contest:
             if not source.has("train"):
                 self.left_out[row.name] = "no labelled images are known that are no evaluation images"
                 continue
-            known, started = {**source.asked("train"), "shots": SHOTS}, []
+            fingerprint, started = source.fingerprint("train"), []
             for seed in self.target.seeds:
                 run = self.run_of(row, seed)
-                queries = augment(run, **wording(run.settings.augment, self.target))
-                drawn = draw_shots(run, **known, seed=seed)
-                jobs = [{"dataset": drawn, "queries": queries, "seed": seed}]
-                started.append((run, queries, train.start(run, jobs)))
+                queries = augment_target(run, self.target)
+                drawn = draw_shots(
+                    run,
+                    classes=source.classes,
+                    synonyms=source.synonym_lists(),
+                    fingerprint=fingerprint,
+                    shots=SHOTS,
+                    seed=seed,
+                )
+                training = train.start(run, [train.job(dataset=drawn, queries=queries, seed=seed)])
+                started.append((run, queries, training))
             for run, queries, training in started:
                 self.evaluated(row, run, queries, training.results()[0])
 
@@ -184,8 +186,15 @@ class Contest:
             run = self.run_of(rows[0], seed)
             data = build_dataset(run, self.one_seed(seed), self.version, self.evaluation)
             held = start_holding_out(run, self.one_seed(seed), self.version, data).results()[0]
-            known = {"queries": data.queries, "evaluation": self.evaluation, "features": self.features}
-            scores.append(score_cache(run, dataset=data.by_seed[0], held_out=held, **known))
+            score = score_cache(
+                run,
+                dataset=data.by_seed[0],
+                held_out=held,
+                queries=data.queries,
+                evaluation=self.evaluation,
+                features=self.features,
+            )
+            scores.append(score)
         for row in rows:
             self.scored[row.name] = Scored(scores, row.name.replace("-", "_"), "single")
 

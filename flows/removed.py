@@ -26,13 +26,14 @@ def without(run: Run, removed: Sequence[int], current: IndexVersion | None) -> A
         inputs = tasks.inputs_of(run.store, ref)
         here = tasks.rows_among(run.store, inputs["cells"], sorted(gone))
         if here != inputs["removed"]:
-            jobs[number] = inputs | {"removed": here}
+            jobs[number] = tasks.populate.job_like(inputs | {"removed": here})
     spill = run.store.manifest(version.parts[0]).recipe.settings["index.spill"]
     alike = Run(run.settings.replace({"index": {"spill": spill}}), run.records, run.part)
     for number, ref in zip(jobs, tasks.populate.map(alike, jobs.values()), strict=True):
         parts[number] = ref
     made = tasks.inputs_of(run.store, version.index)
-    return tasks.assemble(run, **made | {"parts": parts, "removed": sorted(gone)})
+    again = tasks.assemble.job_like(made | {"parts": parts, "removed": sorted(gone)})
+    return tasks.assemble.map(run, [again])[0]
 
 
 def already_removed(run: Run, current: IndexVersion | None, embeddings: Sequence[ArtifactRef]) -> list[int]:

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from prefect import flow
-
-from tasks.executors.session import dask_runner
-from flows.summary import prompts_shown
+from flows.build_classifier import augment_target, collect
 from mudg_core.errors import InputError
-from mudg_core.evaluate.images import Source
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.descriptors import speaks_of
 from mudg_core.target.methods import said_by_class, wording
 from mudg_core.target.spec import Target
+from tasks.flow import flow
 from tasks.run import Run, StageRecord
-from tasks.executors.prefect_artifacts import show
-from tasks.target import augment, collect_evaluation
-from tasks.target import study_prompts as study
+from tasks.target import study_prompts as study_stage
 
 
 @dataclass(frozen=True)
 class PromptsBuild:
+    target: Target
     study: ArtifactRef
     records: list[StageRecord]
 
 
 @flow(
     name="study-prompts",
-    flow_run_name="study-prompts {target.name}",
-    description="Zero-shot accuracy of the student by the way a target's classes are said.",
-    task_runner=dask_runner(),
-    persist_result=False,
+    description="Zero-shot accuracy of the student by the prompts of a target's classes.",
+    run_name=lambda settings, target: f"study-prompts {target.name}",
 )
 def study_prompts(settings: Settings, target: Target) -> PromptsBuild:
     """target → queries, evaluation images → accuracies"""
@@ -40,14 +34,11 @@ def study_prompts(settings: Settings, target: Target) -> PromptsBuild:
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     own = {"augment": {"method": "adaptive"}, "evaluate": {"source": target.evaluation}}
     run = Run(settings.replace(own), part=target.name)
-    words = wording(run.settings.augment, target)
-    images = collect_evaluation(run, **Source.of(target, settings.evaluate).asked())
-    said = _by_class(settings, target)
-    queries = augment(run, **words)
-    found = study(run, queries=queries, evaluation=images, pool=words["pool"], by_class=said)
-    built = PromptsBuild(found, run.records)
-    show(lambda: prompts_shown(run.store, settings, target.name, built))
-    return built
+    images = collect(run, target)
+    queries = augment_target(run, target)
+    pool, by_class = wording(run.settings.augment, target).pool, _by_class(settings, target)
+    study = study_stage(run, queries=queries, evaluation=images, pool=pool, by_class=by_class)
+    return PromptsBuild(target, study, run.records)
 
 
 def check_evaluation(target: Target) -> None:

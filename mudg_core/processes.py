@@ -39,6 +39,11 @@ def dying_with(parent: int) -> Callable[[], None]:
     return ask
 
 
+def stops_with_parent(parent: int) -> None:
+    """The same for a process that runs already: SIGTERM once its parent has died."""
+    dying_with(parent)()
+
+
 @contextmanager
 def process_group(
     command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path

@@ -103,6 +103,11 @@ class ComputeSettings(Area):
     """How work is spread out. Nothing here may change a result, so nothing here enters a content key; but for
     the device, as a GPU computes other bits (`Stage.precision` in tasks/policy.py)."""
 
+    executor: Literal["auto", "in-process", "processes", "prefect-dask"] = Field(
+        "auto",
+        description="who runs stages: this process, processes of this machine, or Prefect on Dask; auto: "
+        "Prefect on Dask where PREFECT_API_URL, dask_address or cluster names any of it, else processes",
+    )
     dask_address: str | None = Field(None, description="scheduler to use; empty starts a cluster")
     cluster: Literal["local", "cuda", "kubernetes", "slurm"] = Field(
         "local", description="what is started for a run without dask_address; infra/README.md explains each"

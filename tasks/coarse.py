@@ -26,7 +26,6 @@ from mudg_core.index.training import TrainingPairs
 from mudg_core.index.variants import choose_variant, trial
 from mudg_core.index.vectors import normalised
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
-from tasks.executors.spread import pair_pool
 from tasks.policy import Work, stage
 
 KEEP = NEIGHBORS + 1  # the nearest image of an image is itself
@@ -122,7 +121,7 @@ def train_centroids(work: Work, *, variant: str, samples: ArtifactRef, pairs: Ar
     training = load()
     start = _resume(work) or training.start(index.cells, index.seed)
     seconds = work.settings.compute.task_timeout_seconds
-    with pair_pool(partial(_load, load), training.shards, seconds) as pool:
+    with work.host.pair_pool(partial(_load, load), training.shards, seconds) as pool:
         done = kmeans.train(pool, start, index.iterations, partial(_checkpoint, work))
     Coarse.unrouted(training.centring, done.centroids).save(work.scratch / COARSE)
     history = kmeans.as_facts(done.history)
@@ -175,6 +174,7 @@ def train_router(
 @stage("choice", algorithm=2, settings=("index.spill", "index.gain"))
 def choose(
     work: Work,
+    /,
     *,
     variants: list[str],
     coarse: Refs,

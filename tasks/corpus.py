@@ -10,8 +10,8 @@ from mudg_core.corpus.sources import links
 from mudg_core.corpus.sources import shard as registered
 from mudg_core.corpus.sources.files import SourceFiles
 from mudg_core.storage import ArtifactRef, Facts
-from tasks.executors.progress import counted
 from tasks.policy import Work, stage
+from tasks.run import counted
 
 
 @stage("corpus-shard", settings=("corpus.seed", "corpus.image_size"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -25,9 +24,8 @@ from mudg_core.index.version import load_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from mudg_core.target.queries import read_queries
-from tasks.executors.spread import spread
 from tasks.coarse import open_shards
-from tasks.policy import Inputs, Work, stage
+from tasks.policy import Work, stage
 from tasks.search import search_parts
 
 
@@ -85,7 +83,7 @@ def label(
     embeddings: list[ArtifactRef] | None = None,
 ) -> Facts:
     """A pseudo-label for every candidate that is no evaluation image (`leaked`). Exact ranks (see
-    `label_needs`) take queries and embeddings too."""
+    flows/build_classifier.py) take queries and embeddings too."""
     hits = pq.read_table(work.store.file(found, "hits.parquet"))
     if leaked is not None:
         rows = pq.read_table(work.store.file(leaked, LEAKS), columns=["row"]).column(0).to_numpy()
@@ -100,14 +98,6 @@ def label(
     (work.scratch / HUBNESS).write_text(measure_hubness(hits, classes).to_json())
     per_label = np.bincount(labelled.column("label"), minlength=classes).tolist()
     return Facts({"images": labelled.num_rows, "per_label": per_label, **facts})
-
-
-def label_needs(
-    settings: Settings, queries: ArtifactRef, embeddings: Sequence[ArtifactRef], leaked: ArtifactRef | None
-) -> Inputs:
-    """What `label` takes besides hits: evaluation images, to leave them out, and all for exact ranks."""
-    exact = {"queries": queries, "embeddings": embeddings} if settings.dataset.ranks == "exact" else {}
-    return exact | ({"leaked": leaked} if leaked and settings.dataset.exclude_leaks else {})
 
 
 def _label_exactly(
@@ -133,15 +123,16 @@ def select(
     prompts = np.load(work.store.file(queries, "labels.npy"), allow_pickle=False) if queries else None
     rule = Rule(settings.select, settings.per_class, seed, prompts)
     spans = label_spans(labelled)
-    plan = joined(labelled, spread(partial(_plan_span, work.store, labels, embeddings, rule), spans, seconds))
+    plan_one = partial(_plan_span, work.store, labels, embeddings, rule)
+    plan = joined(labelled, work.host.spread(plan_one, spans, seconds))
     pq.write_table(plan, work.scratch / "picks.parquet")
     groups = int(plan.column("group").to_numpy().max(initial=-1)) + 1
     return Facts({"images": plan.num_rows, "groups": groups})
 
 
-def select_needs(settings: Settings, queries: ArtifactRef) -> Inputs:
-    """What `select` takes besides labels: the labels' prompts, where it asks how sure a label is."""
-    return {"queries": queries} if settings.dataset.select in UNCERTAIN else {}
+def select_queries(settings: Settings, queries: ArtifactRef) -> ArtifactRef | None:
+    """For `select`, which takes the labels' prompts where it asks how sure a label is."""
+    return queries if settings.dataset.select in UNCERTAIN else None
 
 
 def _plan_span(

@@ -7,8 +7,8 @@ from mudg_core.corpus.opened import RegisteredShard, open_shard
 from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.processes import usable_cpus
 from mudg_core.storage import ArtifactRef, Facts
-from tasks.executors.progress import counted
 from tasks.policy import Work, stage
+from tasks.run import counted
 
 
 @stage(

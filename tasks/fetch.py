@@ -18,8 +18,8 @@ from mudg_core.corpus.web.selected import LinkedImages
 from mudg_core.dataset import build
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.storage import ArtifactRef, Facts
-from tasks.executors.progress import Progress
 from tasks.policy import Work, stage
+from tasks.run import Progress
 
 FETCH = (
     "dataset.min_cosine",

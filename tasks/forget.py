@@ -29,9 +29,9 @@ def find_forgotten(work: Work, *, embedding: ArtifactRef, forgotten: ArtifactRef
 def forgotten_rows(run: Run, embeddings: Sequence[ArtifactRef]) -> list[int]:
     """Of all these shards; a store where nobody ever asked pays nothing."""
     forgotten = read_forgotten(run.store)
-    if not forgotten:
+    if not forgotten or forgotten.ref is None:
         return []
-    jobs = [{"embedding": ref, "forgotten": forgotten.ref} for ref in embeddings]
+    jobs = [find_forgotten.job(embedding=ref, forgotten=forgotten.ref) for ref in embeddings]
     found = find_forgotten.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
     some = [ref for ref in found if run.store.manifest(ref).facts["rows"]]
     return [int(row) for ref in some for row in np.load(run.store.file(ref, ROWS), allow_pickle=False)]
@@ -47,6 +47,7 @@ def to_forget(run: Run, dataset: ArtifactRef) -> list[int]:
     return forgotten_in(run.store, dataset, read_forgotten(run.store))
 
 
-def left_out(rows: list[int]) -> dict[str, list[int]]:
-    """As an input of a stage: none where there is nothing to leave out, so that keys stay as they were."""
-    return {"without": rows} if rows else {}
+def exclusion(rows: list[int]) -> list[int] | None:
+    """As the input `without` of a stage: none where there is nothing to leave out, so that keys stay as they
+    were."""
+    return rows or None

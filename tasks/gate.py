@@ -15,10 +15,10 @@ from mudg_core.encode.shard import gather_images
 from mudg_core.evaluate.gate import VERDICT, judge, unjudged
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
-from tasks.executors.progress import counted
 from tasks.coarse import Refs, open_shards
 from tasks.fetch import FETCH, fill_plan
 from tasks.policy import Work, stage
+from tasks.run import counted
 
 
 @stage(

@@ -18,7 +18,6 @@ from mudg_core.index.vectors import normalised
 from mudg_core.index.version import load_version
 from mudg_core.report.charts import objective_curves, recall_curves
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
-from tasks.executors.progress import Progress, counted
 from tasks.coarse import (
     Refs,
     merged_neighbors,
@@ -28,6 +27,7 @@ from tasks.coarse import (
     read_votes,
 )
 from tasks.policy import Work, stage
+from tasks.run import Progress, counted
 
 BLANK = "blank.faiss"
 CODE_SAMPLE = 65_536

@@ -1,45 +1,47 @@
 """How every stage is cached, retried, timed out, named and placed: said once, here.
 
-A stage is a function from artifacts to the files of a new artifact. `@stage` wraps it so that calling it runs
-one Prefect task. The store alone says what is made already: Prefect's own cache would be a second opinion,
-and one that can be half written when a run is killed. What the store has is recorded in Prefect as Cached
-without troubling a worker, so a lost Prefect database costs nothing and a run with nothing to do starts none.
+A stage is a function from artifacts to the files of a new artifact. `@stage` wraps it so that calling it with
+a run gives that artifact's reference; mypy checks the inputs of every call against the function's signature.
+Who computes is the run's executor: this process, or Prefect on Dask (tasks/executors/). The store alone says
+what is made already: Prefect's own cache would be a second opinion, and one that can be half written when a
+run is killed.
 """
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-
-from dask import annotate  # type: ignore[attr-defined]
-from prefect import Task, task
-from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import State, TaskRun
-from prefect.states import Completed
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import MudgError, UnwantedError
 from mudg_core.settings import PRECISION, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
-from tasks.executors.progress import Progress, progress_bar, silent
-from tasks.code import CODE, check_code
-from tasks.pending import SUBMITTING, Batch, Pending, scheduler_named
-from tasks.run import Run
-from tasks.executors.stopping import unwanted
+from tasks.code import check_code
+from tasks.run import Batch, Host, Progress, Run, silent
 
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
 
 P = ParamSpec("P")
-R = TypeVar("R")
 Inputs = Mapping[str, Any]
+
+RETRIES = 2  # of a task, where trying again can help
+RETRY_SECONDS = (2, 10)
 
 # Inputs that tell artifacts of one stage apart for people, and the words before them.
 TOLD = {"variant": "", "seed": "seed ", "first_row": "from row "}
+
+
+def _this_process() -> Host:
+    from tasks.executors.in_process import ThreadHost
+
+    return ThreadHost()
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Work:
     # once nobody wants the work any more; `show` never raises, for whoever has something to save first.
     progress: Progress = silent
     show: Progress = silent
+    host: Host = field(default_factory=_this_process)
 
     def clip(self, name: str) -> Clip:
         """A model, on the device that the settings name. Torch is loaded here and not with the stages,
@@ -71,7 +74,44 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Stage:
+class Job(Generic[P]):
+    """The inputs of one artifact, for a stage that takes `P`."""
+
+    inputs: Inputs
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Artifacts of one stage, batch by batch: either there already, or being made."""
+
+    run: Run
+    stage: str
+    artifacts: int
+    cached: int
+    per_task: int
+    batches: list[Batch | list[ArtifactRef]]
+
+    def results(self) -> list[ArtifactRef]:
+        refs: list[ArtifactRef] = []
+        with self.run.watch(self.stage, self.artifacts, self.cached) as done, self._bar() as progress:
+            for batch in self.batches:
+                refs += batch if isinstance(batch, list) else batch.result()
+                done(len(refs))
+                progress(len(refs) / self.artifacts)
+                self.run.use(refs[-self.per_task :])
+        return refs
+
+    def _bar(self) -> AbstractContextManager[Progress]:
+        """Over all tasks of the stage. A task shows its own, so one alone needs no other."""
+        if sum(not isinstance(batch, list) for batch in self.batches) < 2:
+            return nullcontext(silent)
+        name = f"{self.stage} {self.run.part}".strip()
+        about = f"{name}: {self.artifacts:,} artifacts, {self.cached:,} of them there before"
+        return self.run.executor.progress_bar(name, about)
+
+
+@dataclass(frozen=True)
+class Stage(Generic[P]):
     """A stage of the pipeline; call it with a run and its inputs to get the artifact's reference."""
 
     name: str
@@ -79,28 +119,45 @@ class Stage:
     settings: tuple[str, ...]
     weights: tuple[str, ...]
     gpu: bool
-    function: Callable[..., Facts]
+    function: Callable[Concatenate[Work, P], Facts]
 
-    def __call__(self, run: Run, **inputs: Any) -> ArtifactRef:
-        return self.map(run, [inputs])[0]
+    def __call__(self, run: Run, *args: P.args, **inputs: P.kwargs) -> ArtifactRef:
+        return self.map(run, [self.job(*args, **inputs)])[0]
 
-    def map(self, run: Run, many: Iterable[Inputs], per_task: int = 1) -> list[ArtifactRef]:
-        """One artifact for each set of inputs, `per_task` of them in one Prefect task, in order."""
-        return self.start(run, many, per_task).results()
+    def job(self, *args: P.args, **inputs: P.kwargs) -> Job[P]:
+        """Inputs for `map` and `start`. One that has its default is as if it was not given: stages gain
+        inputs over time, and what was made without them keeps its key."""
+        return Job(
+            {name: value for name, value in inputs.items() if value != self._defaults.get(name, _ABSENT)}
+        )
 
-    def start(self, run: Run, many: Iterable[Inputs], per_task: int = 1) -> Pending:
+    def job_like(self, recorded: Inputs) -> Job[P]:
+        """From the inputs that a manifest names: to make an artifact again with some of them changed."""
+        return Job(recorded)
+
+    def map(self, run: Run, jobs: Iterable[Job[P]], per_task: int = 1) -> list[ArtifactRef]:
+        """One artifact for each job, `per_task` of them in one task, in order."""
+        return self.start(run, jobs, per_task).results()
+
+    def start(self, run: Run, jobs: Iterable[Job[P]], per_task: int = 1) -> Pending:
         """The same without waiting, so that independent work can be started before."""
-        recipes = [self.recipe(run.settings, inputs) for inputs in many]
+        recipes = [self.recipe(run.settings, job.inputs) for job in jobs]
         run.use(parent for recipe in recipes for parent in recipe.all_parents())
         found = [run.store.find(recipe) for recipe in recipes]
         run.use(ref for ref in found if ref is not None)
         parts = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
-        batches, turn = [], 0
+        batches: list[Batch | list[ArtifactRef]] = []
+        turn = 0
         for number, part in enumerate(parts, 1):
             count = f"{number} of {len(parts)}" if len(parts) > 1 else ""
             name = self.run_name(run.part, recipes[part], count)
-            turn += None in found[part]
-            batches.append(self._begin(run, name, recipes[part], found[part], turn))
+            known = [ref for ref in found[part] if ref is not None]
+            if len(known) == len(recipes[part]):
+                run.executor.record_cached(self, name, known)
+                batches.append(known)
+            else:
+                turn += 1
+                batches.append(run.executor.begin(run, self, name, recipes[part], turn))
         cached = sum(ref is not None for ref in found)
         return Pending(run, self.name, len(found), cached, per_task, batches)
 
@@ -130,29 +187,19 @@ class Stage:
         values = recipe.settings["inputs"]
         assert isinstance(values, dict)
         parents = {role: list(v) if isinstance(v, tuple) else v for role, v in recipe.parents.items()}
-        return self.function(work, **parents, **values)
+        function: Callable[..., Facts] = self.function  # of a recipe that a stage with these inputs has made
+        return function(work, **parents, **values)
 
-    def _begin(
-        self, run: Run, name: str, recipes: list[Recipe], found: list[ArtifactRef | None], turn: int
-    ) -> Batch:
-        known = [ref for ref in found if ref is not None]
-        if len(known) == len(recipes):
-            self._named(recall, name, ())([str(ref) for ref in known])
-            return Batch(name, known)
-        where = f"{self.function.__module__}:{self.function.__name__}"
-        chosen = self._named(execute, name, self.tags(run.settings))
-        with self._placement(run.settings, turn), scheduler_named(name, run.settings.compute, *SUBMITTING):
-            future = chosen.submit(where, run.settings, recipes, run.part, CODE)
+    @property
+    def where(self) -> str:
+        """By which another process finds this stage."""
+        function: Any = self.function
+        return f"{function.__module__}:{function.__name__}"
 
-        def again() -> Batch:
-            return self._begin(run, name, recipes, [run.store.find(recipe) for recipe in recipes], turn)
-
-        return Batch(name, future, again)
-
-    def _named(self, chosen: Task[P, R], name: str, tags: Iterable[str]) -> Task[P, R]:
-        """As people see it in Prefect's UI, which fills in braces."""
-        said = name.replace("{", "{{").replace("}", "}}")
-        return chosen.with_options(name=self.name, task_run_name=said, tags=tags)
+    @cached_property
+    def _defaults(self) -> Inputs:
+        parameters = inspect.signature(self.function).parameters.values()
+        return {one.name: one.default for one in parameters if one.default is not one.empty}
 
     def run_name(self, part: str, recipes: Sequence[Recipe], count: str) -> str:
         """`model animals, seed 0 3fa9c2d1`: the stage, what it is of as far as a word says that, and the
@@ -167,12 +214,12 @@ class Stage:
         a task that has any asks the server for a slot. One that is cached has none, or it would wait."""
         return ["gpu"] if self.gpu and settings.compute.gpu_slots else []
 
-    def _placement(self, settings: Settings, turn: int) -> AbstractContextManager[Any]:
-        """Runs take turns on a cluster that they share: the second task of a stage lets the first of any
-        other pass, and so on, so a target need not wait for the thousand tasks of an index build. What a task
-        itself gives to the cluster comes before them all."""
-        resources = {"GPU": 1} if self.gpu and settings.compute.device.startswith("cuda") else {}
-        return annotate(priority=-turn, **({"resources": resources} if resources else {}))
+    def resources(self, settings: Settings) -> dict[str, int]:
+        """What a Dask worker must have."""
+        return {"GPU": 1} if self.gpu and settings.compute.device.startswith("cuda") else {}
+
+
+_ABSENT = object()
 
 
 def stage(
@@ -182,7 +229,7 @@ def stage(
     settings: tuple[str, ...] = (),
     weights: tuple[str, ...] = (),
     gpu: bool = False,
-) -> Callable[[Callable[..., Facts]], Stage]:
+) -> Callable[[Callable[Concatenate[Work, P], Facts]], Stage[P]]:
     """Declares a stage. `settings` and `weights` are the settings paths that decide its result.
 
     Raise `algorithm` whenever the code behind a stage changes what it makes.
@@ -190,35 +237,22 @@ def stage(
     return lambda function: Stage(name, algorithm, settings, weights, gpu, function)
 
 
-async def _can_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+def can_help(error: BaseException) -> bool:
     """Our own errors say whether trying again can help; unknown ones (a lost connection) get their chance."""
-    try:
-        await state.aresult(raise_on_failure=True)
-    except MudgError as error:
+    if isinstance(error, MudgError):
         return error.retryable
-    except (AssertionError, KeyError, TypeError, ValueError):
+    if isinstance(error, AssertionError | KeyError | TypeError | ValueError):
         return False
-    except Exception:
-        return True
-    return False
+    return isinstance(error, Exception)
 
 
-@task(
-    cache_policy=NO_CACHE,
-    persist_result=False,
-    retries=2,
-    retry_delay_seconds=[2, 10],
-    retry_jitter_factor=0.5,
-    retry_condition_fn=_can_help,
-    log_prints=False,
-)
-def execute(
-    where: str, settings: Settings, recipes: list[Recipe], part: str = "", code: str = CODE
-) -> list[dict[str, str]]:
-    """Builds (or adopts) the artifacts of a batch of recipes: the only Prefect task that computes. `part` and
-    `code` are the flow's: which part of it this is, and the version that it runs."""
+def build_batch(
+    where: str, settings: Settings, recipes: list[Recipe], part: str, code: str, host: Host
+) -> list[ArtifactRef]:
+    """Builds (or adopts) the artifacts of a batch of recipes, in whichever process. `part` and `code` are the
+    flow's: which part of it this is, and the version that it runs."""
     check_code(code)
-    chosen: Stage = pkgutil.resolve_name(where)
+    chosen: Stage[...] = pkgutil.resolve_name(where)
     if not chosen.gpu:  # it holds no slot, and whoever does has the GPU for itself
         compute = settings.compute.model_copy(update={"device": "cpu"})
         settings = settings.model_copy(update={"compute": compute})
@@ -237,20 +271,15 @@ def execute(
 
         def make(scratch: Path) -> Facts:
             checkpoints = store.checkpoints(recipe)
-            return chosen.make(recipe, Work(store, settings, scratch, checkpoints, encoders, progress, show))
+            work = Work(store, settings, scratch, checkpoints, encoders, progress, show, host)
+            return chosen.make(recipe, work)
 
         progress(0.0)  # it may have stood in line for a worker, or a GPU, when the flow ended
         return store.build(recipe, make)
 
-    name, is_unwanted = f"{chosen.name} {part}".strip(), unwanted()
-    with progress_bar(name, f"{name}: {recipes[0]}") as bar:
-        return [build(*numbered).model_dump() for numbered in enumerate(recipes)]
-
-
-@task(cache_policy=NO_CACHE, persist_result=False, log_prints=False)
-def recall(artifacts: list[str]) -> State[None]:
-    """Tells Prefect of a batch that the store has; called in the flow's own process, as there is no work."""
-    return Completed(name="Cached", message="found in the store")
+    name, is_unwanted = f"{chosen.name} {part}".strip(), host.unwanted()
+    with host.progress_bar(name, f"{name}: {recipes[0]}") as bar:
+        return [build(*numbered) for numbered in enumerate(recipes)]
 
 
 def _is_artifact(value: Any) -> bool:

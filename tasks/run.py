@@ -1,21 +1,41 @@
-"""One run of a flow: its settings, its store, and a record of what each stage did."""
+"""One run of a flow: its settings, its store, its executor, and a record of what each stage did."""
 
 from __future__ import annotations
 
+import logging
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from mudg_core.encode.weights import vision_width
+from mudg_core.encode.weights import absolute, vision_width
 from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactRef, ArtifactStore
+from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe
 from mudg_core.storage.leases import LeaseHolder
 
+if TYPE_CHECKING:
+    from mudg_core.index.kmeans import PairShard, Pool
+    from tasks.policy import Stage
+
+T = TypeVar("T")
+R = TypeVar("R")
 Done = Callable[[int], None]
+Progress = Callable[[float], None]
+
+
+def silent(share: float) -> None:
+    """For work that nobody watches."""
+
+
+def counted(items: Iterable[T], total: int, progress: Progress) -> Iterator[T]:
+    """The items, one after the other; whoever takes the next is done with those before."""
+    for number, item in enumerate(items):
+        progress(number / max(total, 1))
+        yield item
 
 
 @dataclass(frozen=True)
@@ -45,6 +65,97 @@ def unwatched(stage: str, part: str, artifacts: int, cached: int) -> Iterator[Do
 WATCHER: ContextVar[Watcher] = ContextVar("watcher", default=unwatched)
 
 
+class Host(Protocol):
+    """What a stage's function is given by whoever runs it: the machinery around one task."""
+
+    def spread(self, function: Callable[[T], R], items: Sequence[T], seconds: float) -> list[R]:
+        """`function` of each item, in order, wherever there is room."""
+        ...
+
+    def pair_pool(
+        self, load: Callable[[slice], PairShard], split: Callable[[int], list[slice]], seconds: float
+    ) -> AbstractContextManager[Pool]:
+        """The pairs of a k-means training, spread out."""
+        ...
+
+    def stopping(self) -> AbstractContextManager[Callable[[], bool]]:
+        """A question to ask now and then inside the block, by a stage that can save its work first: is this
+        process told to end?"""
+        ...
+
+    def unwanted(self) -> Callable[[], bool]:
+        """A question for work that has nothing to save: does nobody want its result any more?"""
+        ...
+
+    def progress_bar(self, name: str, about: str) -> AbstractContextManager[Progress]:
+        """Where people see how far a task has come."""
+        ...
+
+    def logger(self) -> logging.Logger | logging.LoggerAdapter[Any]: ...
+
+
+class Batch(Protocol):
+    """Artifacts that are being made together."""
+
+    def result(self) -> list[ArtifactRef]: ...
+
+
+class Executor(Protocol):
+    """Who runs stages: this process, or Prefect on Dask. Stages know nothing of it."""
+
+    def begin(
+        self, run: Run, stage: Stage[...], name: str, recipes: list[Recipe], turn: int
+    ) -> Batch | list[ArtifactRef]:
+        """Starts one batch. `turn`: which of this stage's batches it is, for those that share workers."""
+        ...
+
+    def record_cached(self, stage: Stage[...], name: str, refs: Sequence[ArtifactRef]) -> None:
+        """Shows a batch that the store had already."""
+        ...
+
+    def progress_bar(self, name: str, about: str) -> AbstractContextManager[Progress]:
+        """Over all batches of a stage."""
+        ...
+
+
+# Set by whoever has one to offer; a run without any computes in its own process.
+EXECUTOR: ContextVar[Executor | None] = ContextVar("executor", default=None)
+
+
+def current_executor() -> Executor:
+    from tasks.executors.in_process import InProcess
+
+    return EXECUTOR.get() or InProcess()
+
+
+@contextmanager
+def executing(executor: Executor) -> Iterator[None]:
+    """Runs that begin in the block use this executor."""
+    token = EXECUTOR.set(executor)
+    try:
+        yield
+    finally:
+        EXECUTOR.reset(token)
+
+
+def prepared(settings: Settings) -> Settings:
+    """The settings with absolute paths, of a store that was tried: before any work, whoever starts it."""
+    settings = _absolute(settings)
+    ArtifactStore(settings.storage).check()
+    return settings
+
+
+def _absolute(settings: Settings) -> Settings:
+    """Dask workers have working directories of their own."""
+    storage = settings.storage
+    url = storage.url
+    if url.startswith("file://"):
+        url = f"file://{Path(url.removeprefix('file://')).expanduser().absolute()}"
+    cache = Path(storage.cache_dir).expanduser().absolute()
+    models = {area: {"model": absolute(getattr(settings, area).model)} for area in ("encode", "train")}
+    return settings.replace({"storage": {"url": url, "cache_dir": str(cache)}, **models}, where="storage")
+
+
 @dataclass
 class Run:
     """Passed through a flow by hand: explicit, so that a test can look at it."""
@@ -52,6 +163,7 @@ class Run:
     settings: Settings
     records: list[StageRecord] = field(default_factory=list)
     part: str = ""  # which part of a flow this is, where stages occur more than once
+    executor: Executor = field(default_factory=current_executor)
 
     def __post_init__(self) -> None:
         """Settings that follow from others become numbers here, before any key is made of them."""

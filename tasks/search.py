@@ -12,7 +12,6 @@ from mudg_core.index.vectors import Float32, Int64
 from mudg_core.index.version import IndexVersion
 from mudg_core.settings import IndexSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore
-from tasks.executors.spread import spread
 from tasks.policy import Work
 
 
@@ -24,7 +23,7 @@ def search_parts(work: Work, version: IndexVersion, queries: Float32, neighbors:
     cells = searcher.choose(queries, probing(settings))
     wanted = max(neighbors, settings.rerank)
     read = partial(_read, work.store, queries, cells, wanted, searcher.spilled)
-    found = merge(spread(read, version.parts, work.settings.compute.task_timeout_seconds), wanted)
+    found = merge(work.host.spread(read, version.parts, work.settings.compute.task_timeout_seconds), wanted)
     return searcher.finish(queries, found, neighbors, settings.rerank)
 
 

@@ -6,14 +6,10 @@ What needs torch is imported where it is called: flows import this module also w
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from prefect.exceptions import MissingContextError
-from prefect.logging import get_run_logger
+from typing import TYPE_CHECKING
 
 from mudg_core.dataset.training_set import read_whole_images
 from mudg_core.evaluate.answers import ByDomain, column_name, write_answers
@@ -22,7 +18,6 @@ from mudg_core.settings import Json, TrainSettings
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import Queries, read_queries
 from tasks.policy import Work, stage
-from tasks.executors.stopping import stopping
 
 if TYPE_CHECKING:
     from mudg_core.evaluate.classifier import Classifier
@@ -58,7 +53,7 @@ def train(
     clip = work.clip(settings.model)
     images, labels = read_whole_images(work.store.folder(dataset), clip, without or ())
     folder, steps = work.scratch / "tensorboard", settings.iterations
-    with Watch(folder, steps, _log(), progress=work.show) as watch, stopping() as stop:
+    with Watch(folder, steps, work.host.logger(), progress=work.show) as watch, work.host.stopping() as stop:
         tuned = finetune(
             clip,
             images,
@@ -74,14 +69,6 @@ def train(
     (work.scratch / "losses.json").write_text(json.dumps(tuned.losses))
     facts = {"images": len(images), "initial_share": tuned.initial_share, "last_loss": tuned.losses[-1]}
     return Facts(facts, volatile=frozenset({watch.file.relative_to(work.scratch).as_posix()}))
-
-
-def _log() -> Any:
-    """Prefect's, where it runs the stage: its lines are seen beside the run."""
-    try:
-        return get_run_logger()
-    except MissingContextError:
-        return logging.getLogger(__name__)
 
 
 EVALUATE = ("evaluate.batch_size", "train.temperature")

@@ -227,7 +227,7 @@ def test_whoever_installs_an_extra_gets_faiss_too() -> None:
     """It comes with the extras cpu and gpu only, of which everybody needs one; and no registry has mudg."""
     texts = {
         path: path.read_text()
-        for path in (*PAGES, *(ROOT / "flows").rglob("*.py"), *(ROOT / "mudg_core").rglob("*.py"))
+        for path in (*PAGES, *(ROOT / "mudg").rglob("*.py"), *(ROOT / "mudg_core").rglob("*.py"))
     }
     found = {path: installs(text) for path, text in texts.items()}
     assert sum(map(len, found.values())) > 5

@@ -28,8 +28,8 @@ from benchmarks.dataset.hubs import WAYS
 from benchmarks.memory import watched
 from benchmarks.parts import Figures, Found, parser_of, run_parts
 from benchmarks.record import details, keep, rounded
-from tasks.executors.session import session
 from mudg_core.settings import Settings
+from tasks.executors.session import session
 
 HOME = Path(".mudg/bench-dataset/.mudg")
 Corpus = Callable[[], Settings]  # a session with an index, opened when it is first asked for

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
-
 from flows.build_classifier import Dataset, build_dataset, collect
 from flows.build_index import build_index
 from flows.demo import DEMO_SETTINGS
-from tasks.executors.session import call, dask_runner
+from mudg.execution import call
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.spec import Target
+from tasks.flow import flow
 from tasks.run import Run
 from tasks.train import evaluate, train
 
@@ -51,7 +50,7 @@ def made(ready: Settings, targets: Sequence[Target], ways: Mapping[str, Override
     return call(_make, ready, list(targets), dict(ways), trained)
 
 
-@flow(name="bench-dataset", task_runner=dask_runner(), persist_result=False)
+@flow("bench-dataset", "Training sets, made in several ways.", run_name=lambda *_: "bench-dataset")
 def _make(
     settings: Settings, targets: list[Target], ways: dict[str, Overrides], trained: bool
 ) -> dict[str, list[Made]]:

@@ -14,19 +14,19 @@ import dask
 import numpy as np
 from distributed import Client
 from PIL import Image
-from prefect import flow
 
+from deployments.on_prefect import call
 from flows.build_index import plan_shards
-from tasks.executors.clusters import DASK
-from tasks.executors.session import call, dask_runner
-from tasks.executors.session import session as session  # for the command: it calls nothing else of ours
 from mudg_core.corpus.shards import read_shard
 from mudg_core.encode.weights import locate
 from mudg_core.settings import Settings, load_settings
-from mudg_core.storage import ArtifactRef, ArtifactStore, layout
+from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe, layout
 from tasks.corpus import draw_shard
 from tasks.embed import embed
-from tasks.policy import execute
+from tasks.executors.clusters import DASK
+from tasks.executors.prefect_dask import execute
+from tasks.executors.session import session as session  # for the command: it calls nothing else of ours
+from tasks.flow import flow
 from tasks.run import Run
 
 if TYPE_CHECKING:
@@ -47,10 +47,15 @@ def settings_for(home: Path, rows: int, rows_per_shard: int, **areas: dict[str, 
 # -- drawn shards, and stores to embed them into ----------------------------------------------------------
 
 
+def shard_recipes(settings: Settings) -> list[Recipe]:
+    planned = plan_shards(settings)
+    return [draw_shard.recipe(settings, {"first_row": first, "rows": rows}) for first, rows in planned]
+
+
 def known_shards(settings: Settings) -> list[ArtifactRef] | None:
     """The corpus shards, if all of them were drawn before."""
     store = ArtifactStore(settings.storage)
-    found = [store.find(draw_shard.recipe(settings, one)) for one in plan_shards(settings)]
+    found = [store.find(recipe) for recipe in shard_recipes(settings)]
     shards = [ref for ref in found if ref is not None]
     return shards if len(shards) == len(found) else None
 
@@ -105,15 +110,16 @@ def embed_all(ready: Settings, shards: Sequence[ArtifactRef]) -> tuple[list[Arti
     return call(_embed_flow, ready, list(shards))
 
 
-@flow(name="bench-draw", task_runner=dask_runner(), persist_result=False)
+@flow("bench-draw", "Draws shards.", run_name=lambda settings: "bench-draw")
 def _draw_flow(settings: Settings) -> list[ArtifactRef]:
-    return draw_shard.map(Run(settings), plan_shards(settings))
+    jobs = [draw_shard.job(first_row=first, rows=rows) for first, rows in plan_shards(settings)]
+    return draw_shard.map(Run(settings), jobs)
 
 
-@flow(name="bench-embed", task_runner=dask_runner(), persist_result=False)
+@flow("bench-embed", "Embeds shards.", run_name=lambda settings, shards: "bench-embed")
 def _embed_flow(settings: Settings, shards: list[ArtifactRef]) -> tuple[list[ArtifactRef], float]:
     started = time.monotonic()
-    jobs = [{"shard": shard} for shard in shards]
+    jobs = [embed.job(shard=shard) for shard in shards]
     run = Run(settings)
     refs = embed.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
     return refs, time.monotonic() - started
@@ -141,8 +147,7 @@ def worker_environment() -> dict[str, str]:
 
 
 def draw_here(settings: Settings) -> list[ArtifactRef]:
-    recipes = [draw_shard.recipe(settings, one) for one in plan_shards(settings)]
-    return _made("tasks.corpus:draw_shard", settings, recipes)
+    return _made("tasks.corpus:draw_shard", settings, shard_recipes(settings))
 
 
 def embed_here(settings: Settings, shards: Sequence[ArtifactRef]) -> list[ArtifactRef]:

@@ -32,15 +32,15 @@ def run_compare(asked: Asked, as_json: bool, file: Path | None, changes: list[st
     named = [name for name in asked.targets if not name.startswith(DEMO)]
     targets = {name: load_target(name) for name in named}  # a bad spec is told before Prefect is loaded
 
-    from mudg.cli.runs import watched
     from flows.compare import compare
     from flows.compare_rows import chosen_rows
     from flows.demo import DEMO_SETTINGS
-    from flows.results import counts, publish
-    from tasks.executors.session import call
     from flows.study_prompts import check_evaluation
+    from mudg.cli.runs import watched
+    from mudg.execution import call
     from mudg_core.storage import ArtifactStore
     from tasks.compare import PAGE
+    from tasks.results import counts, publish
 
     rows = [row.name for row in chosen_rows(_listed(asked.rows), _listed(asked.groups))]
     chosen = [_seeded(targets.get(name) or _demo_target(name), asked.seeds) for name in asked.targets]

@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from deployments.tables import RECALL, recall_line
 from flows.build_index import IndexBuild, build_index, check
 from mudg.cli.output import settings_from, show, table_of
 from mudg.cli.runs import Changes, watched
-from flows.results import counts
-from tasks.executors.session import call
-from flows.tables import RECALL, recall_line
+from mudg.execution import call
 from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.encode.shard import METADATA
 from mudg_core.errors import DataError, InputError
@@ -26,6 +25,7 @@ from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from tasks.coarse import merged_neighbors
 from tasks.index import removed_from
+from tasks.results import counts
 from tasks.run import Run
 
 MOST_REMOVED = 100_000

@@ -25,7 +25,7 @@ from mudg_core.plan.workload import Workload, workload
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
 
-PAPER_SETTINGS = Path(__file__).parents[1] / "paper.yaml"
+PAPER_SETTINGS = Path(__file__).with_name("paper.yaml")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.sorting import TaskRunSort
 from prefect.settings import PREFECT_API_URL
 
-from mudg.cli.output import console, show, table_of
 from deployments.target_runs import (
     announce,
     cancel_run,
@@ -24,6 +23,7 @@ from deployments.target_runs import (
     run_url,
     state_of,
 )
+from mudg.cli.output import console, show, table_of
 from mudg_core.errors import InputError, OrchestrationError
 from mudg_core.settings import Json, Settings, StorageSettings
 from mudg_core.storage import ArtifactStore

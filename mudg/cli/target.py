@@ -67,12 +67,12 @@ def _has_images(data: Path, target: Target) -> bool:
 def run_prompts(
     target: Target, save: Path | None, as_json: bool, file: Path | None, changes: list[str] | None
 ) -> None:
-    from mudg.cli.runs import watched  # Prefect and Dask take seconds to load
-    from flows.results import counts
-    from tasks.executors.session import call
     from flows.study_prompts import check_evaluation, study_prompts
+    from mudg.cli.runs import watched  # Prefect and Dask take seconds to load
+    from mudg.execution import call
     from mudg_core.evaluate.prompts import PromptStudy
     from mudg_core.storage import ArtifactStore
+    from tasks.results import counts
 
     check_evaluation(target)
     with watched(settings_from(file, changes)) as settings:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -122,10 +122,8 @@ class Source:
             digest.update(f"{image.domain}\0{image.label}\0{content}\n".encode())
         return digest.hexdigest()
 
-    def asked(self, part: Part = "test") -> dict[str, Any]:
-        """What decides which images are collected; where they lie does not."""
-        others = {name: list(more) for name, more in self.synonyms.items()}
-        return {"classes": self.classes, "synonyms": others, "fingerprint": self.fingerprint(part)}
+    def synonym_lists(self) -> dict[str, list[str]]:
+        return {name: list(more) for name, more in self.synonyms.items()}
 
     def _files(self, part: Part) -> Iterator[Labelled]:
         layout = open_layout(self.location)

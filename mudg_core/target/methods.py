@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from mudg_core.errors import InputError
-from mudg_core.settings import AugmentSettings, Json
+from mudg_core.settings import AugmentSettings
 from mudg_core.target import baselines
 from mudg_core.target.augment import Encoder, Scored, random_choice, score
 from mudg_core.target.descriptors import as_clause, pool_digest, read_by_class, read_pool, subsample
@@ -61,11 +61,23 @@ class Augmentations:
         ]
 
 
-def wording(settings: AugmentSettings, target: Target) -> Json:
+@dataclass(frozen=True)
+class Wording:
     """What `augmentations` needs besides settings, read from the user's files where the user is.
 
     An empty pool stands for the built-in one; its digest is there so that a change of it counts.
     """
+
+    classes: list[str]
+    template: str
+    synonyms: dict[str, list[str]]
+    pool: list[str]
+    pool_digest: str
+    by_class: list[list[str]]
+
+
+def wording(settings: AugmentSettings, target: Target) -> Wording:
+    """The words of a target."""
     method, by_class = settings.method, list[list[str]]()
     pool: tuple[str, ...] = ()
     if method in POOLED and settings.descriptors:
@@ -73,14 +85,14 @@ def wording(settings: AugmentSettings, target: Target) -> Json:
     if method in FILES:
         by_class = said_by_class(settings, target, method)
     digest = pool_digest(pool or built_in()) if method in POOLED else ""
-    return {
-        "classes": list(target.classes),
-        "template": target.template,
-        "synonyms": {name: list(others) for name, others in target.synonyms.items()},
-        "pool": list(pool),
-        "pool_digest": digest,
-        "by_class": by_class,
-    }
+    return Wording(
+        classes=list(target.classes),
+        template=target.template,
+        synonyms={name: list(others) for name, others in target.synonyms.items()},
+        pool=list(pool),
+        pool_digest=digest,
+        by_class=by_class,
+    )
 
 
 def said_by_class(settings: AugmentSettings, target: Target, method: str) -> list[list[str]]:

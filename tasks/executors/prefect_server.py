@@ -22,14 +22,15 @@ import httpx
 from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_KEY, PREFECT_API_URL, temporary_settings
 
-from tasks.executors.prefect_database import keep, lay_out
-from tasks.executors.guarded_api import guarding, new_password
 from mudg_core.errors import OrchestrationError
 from mudg_core.processes import dying_with
+from tasks.executors.guarded_api import guarding, new_password
+from tasks.executors.prefect_database import keep, lay_out
 
 START_SECONDS = 120.0
 STOP_SECONDS = 3.0
 SETTLE_SECONDS = 10.0
+QUIET_SECONDS = 1.0  # in which the server has heard of nothing new
 REPLY_SECONDS = 10.0
 
 
@@ -150,14 +151,18 @@ def _settle(url: str, since: datetime, password: str) -> None:
     before keeps tasks that seem to run for good, and whoever looks for those that hang finds them."""
     EventsWorker.drain_all(timeout=SETTLE_SECONDS)
     deadline = time.monotonic() + SETTLE_SECONDS
-    unfinished = {
-        "flow_runs": {"start_time": {"after_": since.isoformat()}},
-        "task_runs": {"state": {"type": {"any_": ["PENDING", "RUNNING"]}}},
-    }
+    ours = {"flow_runs": {"start_time": {"after_": since.isoformat()}}}
+    unfinished = ours | {"task_runs": {"state": {"type": {"any_": ["PENDING", "RUNNING"]}}}}
     user, _, word = password.partition(":")
     with httpx.Client(timeout=2.0, trust_env=False, auth=(user, word)) as client, suppress(httpx.HTTPError):
+        known, since_then = -1, time.monotonic()
         while time.monotonic() < deadline:
-            if client.post(f"{url}/task_runs/count", json=unfinished).json() == 0:
+            if client.post(f"{url}/task_runs/count", json=unfinished).json():
+                since_then = time.monotonic()
+            count = client.post(f"{url}/task_runs/count", json=ours).json()
+            if count != known:  # of a task whose events are still in line the server knows nothing
+                known, since_then = count, time.monotonic()
+            if time.monotonic() - since_then > QUIET_SECONDS:
                 return
             time.sleep(0.1)
 

@@ -9,33 +9,19 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactUpdate
 
 from tasks.executors.prefect_artifacts import create, current_run, key_of, warn_once
+from tasks.run import Progress, silent
 
 FIRST_SECONDS = 2.0
 EVERY_SECONDS = 5.0
 LAST_SECONDS = 15.0  # that the end of a task waits for its last word, at most
-
-T = TypeVar("T")
-Progress = Callable[[float], None]
-
-
-def silent(share: float) -> None:
-    """For work that nobody watches."""
-
-
-def counted(items: Iterable[T], total: int, progress: Progress) -> Iterator[T]:
-    """The items, one after the other; whoever takes the next is done with those before."""
-    for number, item in enumerate(items):
-        progress(number / max(total, 1))
-        yield item
 
 
 @contextmanager

@@ -8,23 +8,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import httpx
-from prefect import Flow
 from prefect.settings import PREFECT_API_URL
 from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 
+from mudg_core.settings import Settings
 from tasks.executors.clusters import is_loopback, scheduler
 from tasks.executors.prefect_server import prefect_api
-from mudg_core.encode.weights import absolute
-from mudg_core.errors import OrchestrationError
-from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactStore
+from tasks.run import prepared
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R")
 
 
 @contextmanager
@@ -38,27 +32,6 @@ def session(settings: Settings) -> Iterator[Settings]:
     with _ending_in_order(), prefect_api(home) as api, scheduler(settings.compute) as address:
         warn_if_unreachable(api, address)
         yield settings.replace({"compute": {"dask_address": address, "gpu_slots": slots}})
-
-
-def prepared(settings: Settings) -> Settings:
-    """The settings with absolute paths, of a store that was tried: before any work, whoever starts it."""
-    settings = _absolute(settings)
-    ArtifactStore(settings.storage).check()
-    return settings
-
-
-def call(flow: Flow[..., R], settings: Settings, *arguments: Any) -> R:
-    """Runs a flow with its tasks on the scheduler that the settings name."""
-    runner = dask_runner(settings.compute.dask_address)
-    try:
-        result: R = flow.with_options(task_runner=runner)(settings, *arguments)
-    except httpx.TransportError as error:  # nobody but Prefect's client speaks by it in a flow
-        raise OrchestrationError(
-            what=f"the Prefect server does not answer: {error}",
-            where=PREFECT_API_URL.value() or "",
-            fix="see that it is up (`mudg doctor`), and run again: what is made stays",
-        ) from error
-    return result
 
 
 def dask_runner(address: str | None = None) -> Any:
@@ -97,14 +70,3 @@ def _ending_in_order() -> Iterator[None]:
 def _end(number: int, _frame: Any) -> None:
     signal.signal(number, signal.SIG_DFL)
     raise SystemExit(128 + number)
-
-
-def _absolute(settings: Settings) -> Settings:
-    """Dask workers have working directories of their own."""
-    storage = settings.storage
-    url = storage.url
-    if url.startswith("file://"):
-        url = f"file://{Path(url.removeprefix('file://')).expanduser().absolute()}"
-    cache = Path(storage.cache_dir).expanduser().absolute()
-    models = {area: {"model": absolute(getattr(settings, area).model)} for area in ("encode", "train")}
-    return settings.replace({"storage": {"url": url, "cache_dir": str(cache)}, **models}, where="storage")

@@ -15,6 +15,8 @@ from tests.support.demo_runs import FLAGS, MUDG, environment
 
 KILLER = Path(__file__).with_name("killer")
 GONE_SECONDS = 60.0
+ON_SERVERS = ("--set", "compute.executor=prefect-dask")  # of its own: there is most to be killed
+EXECUTORS = ("processes", "prefect-dask")
 
 
 @dataclass
@@ -29,7 +31,7 @@ class KilledRun:
     def start(self, command: str = 'exec "$0" "$@"') -> subprocess.Popen[bytes]:
         with (self.folder / "killed-runs.log").open("ab") as log:
             return subprocess.Popen(
-                ["sh", "-c", command, MUDG, "demo", "--json", *FLAGS],
+                ["sh", "-c", command, MUDG, "demo", "--json", *FLAGS, *ON_SERVERS],
                 cwd=self.folder,
                 env=environment(**self.extra, FAULTS_MARK=self.mark),
                 stdout=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactStore
 from tests.core.corpus.sources import making
-from tests.faults.runs import KILLER, KilledRun
+from tests.faults.runs import EXECUTORS, KILLER, KilledRun
 from tests.support.demo_runs import MUDG, digests, environment, mudg
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -77,14 +77,19 @@ def assert_same(folder: Path, clean: Path) -> None:
     assert digests(folder) == digests(clean)
 
 
+@pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("point", ["made", "stored", "committed"])
 def test_f01_f02_f03_a_worker_killed_while_it_embeds(
-    point: str, source: Path, clean: Path, tmp_path: Path
+    point: str, executor: str, source: Path, clean: Path, tmp_path: Path
 ) -> None:
     """The build goes on by itself: another worker does the work again, or adopts what was committed."""
     folder, mark = added(tmp_path / "run", source), tmp_path / "killed"
     build(
-        folder, PYTHONPATH=str(KILLER), KILL_WORKER_INSIDE=f"embedding-shard:{point}", KILLED_ONCE=str(mark)
+        folder,
+        PYTHONPATH=str(KILLER),
+        KILL_WORKER_INSIDE=f"embedding-shard:{point}",
+        KILLED_ONCE=str(mark),
+        MUDG_COMPUTE__EXECUTOR=executor,
     )
     assert mark.exists()
     assert_same(folder, clean)

@@ -16,8 +16,8 @@ import pytest
 from distributed import Client
 
 from mudg.cli.interrupts import CLOSE_SECONDS, KILL_SECONDS
-from tasks.executors.clusters import scheduler
 from mudg_core.settings import ComputeSettings
+from tasks.executors.clusters import scheduler
 from tests.faults.interrupted import (
     LONGEST_SECONDS,
     PROMISED_SECONDS,
@@ -27,6 +27,7 @@ from tests.faults.interrupted import (
     interrupt,
     listens,
 )
+from tests.faults.runs import EXECUTORS
 from tests.support.demo_runs import FLAGS, digests, environment, mudg
 
 STUBBORN = """
@@ -43,10 +44,11 @@ def command():
 run_interruptibly(command)
 """
 MOMENTS = 20
+TWO_WORKERS = ("--set", "compute.workers=2")  # processes of their own
 COMMANDS = {
-    "demo": ["demo", *FLAGS],
-    "index build": ["index", "build", *FLAGS],
-    "target run": ["target", "run", "footwear.yaml", *FLAGS],
+    "demo": ["demo", *FLAGS, *TWO_WORKERS],
+    "index build": ["index", "build", *FLAGS, *TWO_WORKERS],
+    "target run": ["target", "run", "footwear.yaml", *FLAGS, *TWO_WORKERS],
     "search": ["search", "a photo of a cat"],
 }
 FOOTWEAR = "name: footwear\nclasses: [boot, sandal, sneaker]\n"
@@ -59,10 +61,11 @@ def test_f91_a_command_that_still_imports_says_one_line_and_ends(
     interrupt(tmp_path, ["search", "a cat"], listens, number).assert_interrupted(number)
 
 
-def test_f91_ctrl_c_while_the_private_server_starts(tmp_path: Path) -> None:
-    """The server does not hear it: nobody waits for a server that is gone, and blames it."""
-    ended = interrupt(tmp_path, COMMANDS["index build"], has_started(2))
-    ended.assert_interrupted(signal.SIGINT)
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_f91_ctrl_c_while_the_private_server_or_workers_start(executor: str, tmp_path: Path) -> None:
+    """They do not hear it: nobody waits for a server that is gone, and blames it."""
+    command = [*COMMANDS["index build"], "--set", f"compute.executor={executor}"]
+    interrupt(tmp_path, command, has_started(2)).assert_interrupted(signal.SIGINT)
 
 
 def test_f91_all_that_is_waited_for_makes_less_than_what_is_promised() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.runs import KilledRun, kill_after, kill_inside, server_started
+from tests.faults.runs import ON_SERVERS, KilledRun, kill_after, kill_inside, server_started
 from tests.support.demo_runs import ASKED_TWICE, demo, digests
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -66,13 +66,13 @@ class Undisturbed:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder, started = tmp_path_factory.mktemp("undisturbed"), time.monotonic()
-    result = demo(folder)
+    result = demo(folder, *ON_SERVERS)
     return Undisturbed(result, digests(folder), time.monotonic() - started)
 
 
 def assert_resumes(folder: Path, undisturbed: Undisturbed) -> None:
     left = digests(folder)
-    resumed = demo(folder)
+    resumed = demo(folder)  # by processes of its own: they find what the cluster has made
     assert resumed["cached"] == len(left) + ASKED_TWICE
     assert resumed["mudg"] == undisturbed.result["mudg"]
     assert digests(folder) == undisturbed.digests

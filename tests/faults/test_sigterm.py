@@ -11,7 +11,7 @@ import pytest
 
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactStore, Checkpoints
-from tests.faults.runs import KilledRun
+from tests.faults.runs import EXECUTORS, KilledRun
 from tests.support.demo_runs import FLAGS, MUDG, digests, environment, mudg
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -33,14 +33,15 @@ def saved(folder: Path) -> list[int]:
     return [checkpoint.step for checkpoint in found if checkpoint]
 
 
-def test_f08_the_command_is_told_to_end_while_it_trains(tmp_path: Path) -> None:
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_f08_the_command_is_told_to_end_while_it_trains(executor: str, tmp_path: Path) -> None:
     clean, folder = tmp_path / "clean", tmp_path / "run"
     for each in (clean, folder):
         each.mkdir()
     assert mudg(*COMMAND, cwd=clean).returncode == 0
     run = KilledRun(folder)
     with subprocess.Popen(
-        [MUDG, *COMMAND],
+        [MUDG, *COMMAND, "--set", f"compute.executor={executor}", "--set", "compute.workers=2"],
         cwd=folder,
         env=environment(FAULTS_MARK=run.mark),
         stdout=subprocess.DEVNULL,

@@ -16,7 +16,9 @@ import pytest
 import yaml
 from distributed import Client
 
-from flows import clusters, session
+from mudg_core.errors import OrchestrationError, SettingsError
+from mudg_core.settings import ComputeSettings, Settings, load_settings
+from tasks.executors import clusters, session
 from tasks.executors.clusters import (
     CREATE_MODE,
     KINDS,
@@ -28,8 +30,6 @@ from tasks.executors.clusters import (
     options,
     scheduler,
 )
-from mudg_core.errors import OrchestrationError, SettingsError
-from mudg_core.settings import ComputeSettings, Settings, load_settings
 
 SECONDS = 60.0
 
@@ -342,7 +342,10 @@ def test_an_address_wins_and_nothing_is_started(kind: str) -> None:
 def test_f76_dask_on_the_network_without_tls_is_warned_of(
     address: str, warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, "tasks.executors.clusters"), scheduler(ComputeSettings(dask_address=address)):
+    with (
+        caplog.at_level(logging.WARNING, "tasks.executors.clusters"),
+        scheduler(ComputeSettings(dask_address=address)),
+    ):
         pass
     assert ("without TLS" in caplog.text) == warned
 

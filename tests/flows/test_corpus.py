@@ -74,7 +74,7 @@ def hostile_sources(folder: Path, web: HostileWeb, canary: HostileWeb) -> Counte
 
 
 @pytest.fixture(scope="module")
-def corpus(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+def corpus(local: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     folder = tmp_path_factory.mktemp("corpus")
     with hostile_web("127.0.0.1") as canary, hostile_web(port=canary.port, canary=canary.netloc) as web:
         expected = hostile_sources(folder, web, canary)
@@ -88,7 +88,7 @@ def corpus(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             "download.retries": 0,
         }
         flags = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
-        place = replace(servers, folder=folder, flags=flags)
+        place = replace(local, folder=folder, flags=flags)
         for name in ("tars", "images", "links"):
             place.run("corpus", "add", name)
         place.run("index", "build")
@@ -145,8 +145,8 @@ def test_status_as_people_read_it(corpus: Corpus) -> None:
     assert "refused because" in shown and "image: too many pixels" in shown and "webdataset" in shown
 
 
-def test_nothing_added_yet(servers: Place, tmp_path: Path) -> None:
-    place = replace(servers, folder=tmp_path)
+def test_nothing_added_yet(local: Place, tmp_path: Path) -> None:
+    place = replace(local, folder=tmp_path)
     assert "nothing was added yet" in place.says("corpus", "status")
     refused = place.run("index", "build", ends=2)
     assert refused["what"] == "the corpus is empty"

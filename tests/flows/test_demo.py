@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from flows.build_index import build_index
+from flows.demo import DEMO_SETTINGS
+from mudg_core.settings import load_settings
+from tasks.executors.in_process import InProcess
+from tasks.run import executing
 from tests.support.demo_runs import (
     ASKED_TWICE,
     FLAGS,
@@ -33,6 +39,7 @@ pytestmark = pytest.mark.timeout(1200)  # whole runs of the pipeline, on a machi
 
 
 TWO_WORKERS = ("--set", "compute.workers=2")
+ON_SERVERS = ("--set", "compute.executor=prefect-dask", *TWO_WORKERS)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +55,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def first(folder: Path, elsewhere: Path) -> dict[str, Any]:
     """As on a system without the calls that only Linux has."""
-    return demo(folder, *TWO_WORKERS, **without_linux(elsewhere))
+    return demo(folder, *ON_SERVERS, **without_linux(elsewhere))
 
 
 def test_no_process_of_the_demo_needs_what_only_linux_has(first: dict[str, Any], elsewhere: Path) -> None:
@@ -115,13 +122,43 @@ def test_second_run_computes_nothing(first: dict[str, Any], folder: Path) -> Non
     before = digests(folder)
     shown = task_states(folder)
     assert shown == {"Completed": shown["Completed"], "Cached": ASKED_TWICE}
-    again = demo(folder, *TWO_WORKERS)  # as many tasks as before
+    again = demo(folder, *ON_SERVERS)  # as many tasks as before
     assert again["computed"] == 0
     cached = shown["Completed"] + 2 * ASKED_TWICE
     assert task_states(folder) == {"Completed": shown["Completed"], "Cached": cached}
     assert again["cached"] == first["computed"] + ASKED_TWICE
     assert again["mudg"] == first["mudg"]
     assert digests(folder) == before
+
+
+def test_processes_and_threads_of_one_machine_make_the_same(
+    first: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    """No server; a thread of this process makes the index, and two processes what is left, without what only
+    Linux has."""
+    threads = tmp_path / "threads"
+    threads.mkdir()
+    with executing(InProcess()):
+        build_index(load_settings(overrides=tree_of(FLAGS) | stored_in(threads), environ={}))
+    of_index = digests(threads)
+    assert of_index.items() <= digests(folder).items() and of_index
+    made = demo(threads, *TWO_WORKERS, **without_linux(tmp_path))
+    assert len(list(tmp_path.glob("process-*"))) >= 3
+    assert made["mudg"] == first["mudg"] and digests(threads) == digests(folder)
+    assert not (threads / ".mudg/prefect").exists()
+
+
+def tree_of(flags: list[str]) -> dict[str, Any]:
+    tree: dict[str, Any] = yaml.safe_load(DEMO_SETTINGS.read_text())
+    for change in flags[1::2]:
+        path, value = change.split("=")
+        area, name = path.split(".")
+        tree.setdefault(area, {})[name] = yaml.safe_load(value)
+    return tree
+
+
+def stored_in(folder: Path) -> dict[str, Any]:
+    return {"storage": {"url": f"file://{folder}/.mudg", "cache_dir": str(folder / ".mudg/cache")}}
 
 
 def test_f19_f29_a_damaged_artifact_is_made_again_and_nothing_else(
@@ -219,7 +256,6 @@ def test_compare_computes_only_what_the_demo_has_not(first: dict[str, Any], fold
         found["mudg"]["accuracy"]["mean"] - found["zero-shot"]["accuracy"]["mean"]
     )
     assert "few-shot" in Path(result["report"]).read_text()
-    assert [row["row"] for row in ui_artifacts(folder)["comparison-animals"]] == list(found)
 
 
 def _models(folder: Path) -> set[str]:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +20,6 @@ import flows.build_classifier
 import flows.watch_inbox
 from deployments import flows as deployed
 from deployments import worker
-from tasks.executors.session import _ending_in_order
 from deployments.worker import worker_settings, workers_cluster
 from mudg_core.errors import DataError, MudgError, SettingsError
 from mudg_core.evaluate.gate import VERDICT
@@ -28,9 +27,16 @@ from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.spec import parse_target
 from mudg_core.target.submissions import Submission, Submissions
+from tasks.executors.session import _ending_in_order
+from tasks.flow import Flow
 from tests.support.places import Place
 
 SPEC = b"name: zoo\nclasses: [cat, dog]\n"
+
+
+def stand_in(function: Callable[..., Any]) -> Flow[..., Any]:
+    """In the place of one of our flows; it leaves no summary."""
+    return Flow("stand-in", "", lambda *_: "stand-in", function)
 
 
 @pytest.fixture
@@ -148,7 +154,7 @@ def test_a_run_claims_its_submission_and_leaves_what_it_has_made(
             target=target, scores=[], records=[], classifier=page, report=page, verdicts=[page]
         )
 
-    monkeypatch.setattr(flows.build_classifier, "build_classifier", SimpleNamespace(fn=build))
+    monkeypatch.setattr(flows.build_classifier, "build_classifier", stand_in(build))
     arguments: dict[str, Any] = {"name": "zoo", "submission": mine.id}
     done = deployed.build_classifier(**arguments, settings={"train": {"iterations": 9}}, return_state=True)
     assert done.is_completed() and "0 computed" in str(done.message) and asked == [(mine.target, 9)]
@@ -170,7 +176,7 @@ def test_f81_a_run_refuses_a_submission_that_names_a_path_of_the_worker(
         tried.append(target.settings["augment"]["descriptors"])
         raise DataError(what=f"it was built with {Path(tried[-1]).read_text()}")
 
-    monkeypatch.setattr(flows.build_classifier, "build_classifier", SimpleNamespace(fn=build))
+    monkeypatch.setattr(flows.build_classifier, "build_classifier", stand_in(build))
     (tmp_path / "secret").write_text("the worker's own")
     target = parse_target(SPEC).model_copy(
         update={"settings": {"augment": {"descriptors": f"{tmp_path}/secret"}}}
@@ -216,7 +222,7 @@ def test_a_run_builds_what_a_dead_one_had_claimed(
     def build(settings: Any, target: Any) -> Any:
         raise DataError(what="it was built")
 
-    monkeypatch.setattr(flows.build_classifier, "build_classifier", SimpleNamespace(fn=build))
+    monkeypatch.setattr(flows.build_classifier, "build_classifier", stand_in(build))
     done = deployed.build_classifier("zoo", mine.id, return_state=True)
     assert done.is_failed() and "it was built" in str(done.message)
     assert desk.read("zoo", mine.id).run not in ("", dead)
@@ -249,7 +255,7 @@ def test_a_look_into_the_inbox_that_hangs_ends_before_the_next_is_due(
 ) -> None:
     """Else no other would ever be let in: prefect.yaml cancels those that meet it."""
     assert deployed.watch_inbox.timeout_seconds == deployed.WATCH_SECONDS < 300
-    hang = SimpleNamespace(fn=lambda settings: threading.Event().wait())
+    hang = stand_in(lambda *_: threading.Event().wait())
     monkeypatch.setattr(flows.watch_inbox, "watch_inbox", hang)
     done = deployed.watch_inbox.with_options(timeout_seconds=0.2)(return_state=True)
     assert (done.name, done.is_failed()) == ("TimedOut", True)

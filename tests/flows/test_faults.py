@@ -11,10 +11,10 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName, FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.sorting import FlowRunSort
 
-from tasks.executors.clusters import scheduler
-from tasks.executors.session import call
+from deployments.on_prefect import call
 from mudg_core.errors import DataError, OrchestrationError
 from mudg_core.settings import Settings
+from tasks.executors.clusters import scheduler
 from tests.support.places import Place
 from tests.support.tiny import begun, ref_of, settings_of, tiny, tiny_flow, verified
 

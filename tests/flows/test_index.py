@@ -97,8 +97,8 @@ def test_versions_are_listed(first: Built) -> None:
     assert first.index in first.place.says("index", "list")
 
 
-def test_nothing_is_listed_before_the_first_build(servers: Place, tmp_path: Path) -> None:
-    empty = replace(servers, folder=tmp_path)
+def test_nothing_is_listed_before_the_first_build(local: Place, tmp_path: Path) -> None:
+    empty = replace(local, folder=tmp_path)
     assert empty.versions() == []
     assert "no version" in empty.says("index", "list")
     for command in (["rollback"], ["recall"], ["tune"], ["remove", "1"]):

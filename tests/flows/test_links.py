@@ -71,7 +71,7 @@ def publish(folder: Path, web: HostileWeb, canary: HostileWeb) -> None:
 
 
 @pytest.fixture(scope="module")
-def pool(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+def pool(local: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     folder = tmp_path_factory.mktemp("links")
     with hostile_web("127.0.0.1") as canary, hostile_web(port=canary.port) as web:
         publish(folder / "pool", web, canary)
@@ -82,7 +82,7 @@ def pool(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         chosen |= {"download.backoff_seconds": 0, "dataset.neighbors": 48}
         chosen |= {"index.variant": "paired", "index.cells": 4, "index.iterations": 2}
         flags = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
-        place = replace(servers, folder=folder, flags=flags)
+        place = replace(local, folder=folder, flags=flags)
         place.run("corpus", "add", "pool")
         place.run("index", "build")
         yield Pool(place, web, canary)

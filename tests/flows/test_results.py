@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mudg.cli.runs import accuracy_text
-from flows.results import publish
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.report import REPORT
+from tasks.results import publish
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 import tasks.executors.session
-from tasks.executors.session import _ending_in_order, session
 from mudg_core.settings import load_settings
+from tasks.executors.session import _ending_in_order, session
 
 
 @pytest.fixture
@@ -41,8 +41,12 @@ def test_sigterm_leaves_the_block_and_a_second_is_not_waited_for() -> None:
 def test_only_a_server_that_others_use_is_asked_for_slots(
     configured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks.executors.session, "prefect_api", lambda home: nullcontext("http://127.0.0.1:9/api"))
-    monkeypatch.setattr(tasks.executors.session, "scheduler", lambda compute: nullcontext("tcp://127.0.0.1:9"))
+    monkeypatch.setattr(
+        tasks.executors.session, "prefect_api", lambda home: nullcontext("http://127.0.0.1:9/api")
+    )
+    monkeypatch.setattr(
+        tasks.executors.session, "scheduler", lambda compute: nullcontext("tcp://127.0.0.1:9")
+    )
     place = {"storage": {"url": f"file://{tmp_path}", "cache_dir": str(tmp_path / "cache")}}
     with (
         temporary_settings({PREFECT_API_URL: configured or None}),

@@ -94,17 +94,14 @@ def test_f95_on_a_read_only_file_system_commands_say_so(frozen: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_f92_a_store_that_vanishes_is_an_error_and_never_another_corpus(
-    servers: Place, tmp_path: Path
-) -> None:
+def test_f92_a_store_that_vanishes_is_an_error_and_never_another_corpus(local: Place, tmp_path: Path) -> None:
     source = making.tars(tmp_path / "tars", 4, 60)
     flags = [*FLAGS, "--set", "corpus.source=added", "--set", "corpus.rows_per_shard=60"]
-    place = replace(servers, folder=tmp_path, flags=[*flags, "--set", "compute.shards_per_task=1"])
+    place = replace(local, folder=tmp_path, flags=[*flags, "--set", "compute.shards_per_task=1"])
     place.run("corpus", "add", str(source))
     command = [MUDG, *place._all(("index", "build")), "--json"]
-    extra = {"PREFECT_API_URL": place.prefect, **place.keys}
     store, away = tmp_path / ".mudg", tmp_path / "unmounted"
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(**extra), stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE) as process:
         deadline = time.monotonic() + 120
         while not any(store.glob(EMBEDDED)):
             assert process.poll() is None and time.monotonic() < deadline

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from deployments.summaries import changed_settings
+from deployments.tables import warnings_table
 from mudg.cli.runs import target_text
-from flows.summary import changed_settings
-from flows.tables import warnings_table
 from mudg_core.dataset.warning import warn_of_descriptors
 from mudg_core.settings import Settings
 from tests.support.training_sets import make, store_at

@@ -7,7 +7,7 @@ import sys
 
 from tests.support.demo_runs import environment
 
-ASK = "import flows, urllib.request as r; print([bool(r.proxy_bypass(h)) for h in {!r}])"
+ASK = "import tasks.executors, urllib.request as r; print([bool(r.proxy_bypass(h)) for h in {!r}])"
 
 
 def test_a_proxy_is_not_asked_for_servers_on_this_machine() -> None:

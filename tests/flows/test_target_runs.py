@@ -25,7 +25,7 @@ from prefect.states import (
     Scheduled,
 )
 
-from flows import target_runs, watch_inbox
+from deployments import target_runs
 from deployments.target_runs import announce, cancel_run, claim, find_runs, is_lost, is_over, state_of
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
@@ -126,13 +126,13 @@ def test_a_run_that_ended_before_its_claim_is_lost(
     """It is announced again, and then the later one counts."""
     dead, later = a_run(state, one.id), a_run(Scheduled(), one.id)
     server: Any = Server(dead)
-    monkeypatch.setattr(watch_inbox, "prefect_client", lambda: nullcontext(server))
-    assert find_runs(server, [one]) == {one.id: dead} and watch_inbox.look([one]) == {one.id: True}
+    monkeypatch.setattr(target_runs, "prefect_client", lambda: nullcontext(server))
+    assert find_runs(server, [one]) == {one.id: dead} and target_runs.find_lost([one]) == {one.id: True}
     server = Server(later, dead)
-    assert find_runs(server, [one]) == {one.id: later} and watch_inbox.look([one]) == {one.id: False}
+    assert find_runs(server, [one]) == {one.id: later} and target_runs.find_lost([one]) == {one.id: False}
     claimed = desk.claim("zoo", one.id, str(dead.id))
-    assert watch_inbox.look([claimed]) == {one.id: False}
-    assert watch_inbox.look([desk.add(parse_target(SPEC), SPEC, "command")]) == {}
+    assert target_runs.find_lost([claimed]) == {one.id: False}
+    assert target_runs.find_lost([desk.add(parse_target(SPEC), SPEC, "command")]) == {}
 
 
 def test_the_run_that_is_lost_last_ends_it(one: Submission) -> None:

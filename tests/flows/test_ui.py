@@ -25,14 +25,14 @@ from prefect.client.schemas.objects import Artifact, FlowRun, State, TaskRun
 from prefect.task_runners import ThreadPoolTaskRunner
 
 import tasks.executors.progress
-from tasks.executors.session import dask_runner
 from mudg_core.errors import DataError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import Facts
-from tasks.executors.progress import counted
-from tasks.policy import Work, stage
-from tasks.run import Run
 from tasks.executors.prefect_artifacts import MOST_ROWS, Shown, link, markdown, show, table
+from tasks.executors.prefect_dask import PrefectOnDask
+from tasks.executors.session import dask_runner
+from tasks.policy import Work, stage
+from tasks.run import Run, counted
 from tests.support.places import Place
 
 pytestmark = pytest.mark.timeout(600)
@@ -122,12 +122,14 @@ def task_runs(state: State[Any], count: int) -> dict[str, tuple[list[str], str]]
 
 @flow(persist_result=False)
 def wait_for_two(settings: Settings) -> None:
-    waiting.map(Run(settings, part="animals"), [{"seed": 0}, {"seed": 1}])
+    waiting.map(
+        Run(settings, part="animals", executor=PrefectOnDask()), [waiting.job(seed=seed) for seed in (0, 1)]
+    )
 
 
 @flow(persist_result=False)
 def refuse(settings: Settings) -> None:
-    refusing(Run(settings), seed=0)
+    refusing(Run(settings, executor=PrefectOnDask()), seed=0)
 
 
 def test_progress_names_and_tags(settings: Settings, at_once: None) -> None:
@@ -180,7 +182,9 @@ def test_a_server_that_refuses_fails_no_run(
     monkeypatch.setattr(SyncPrefectClient, "create_artifact", refused)
     with caplog.at_level(logging.WARNING, "tasks.executors.prefect_artifacts"):
         assert flow(body, name="refused", persist_result=False)() == 7
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "tasks.executors.prefect_artifacts"]
+    (line,) = [
+        record.getMessage() for record in caplog.records if record.name == "tasks.executors.prefect_artifacts"
+    ]
     assert "too large" in line and "5ec7e7" not in line
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.executors.clusters import KINDS, options
 from mudg_core.settings import load_settings
+from tasks.executors.clusters import KINDS, options
 from tests.infra.files import INFRA, PROJECT, ROOT, load
 
 FILES = sorted((INFRA / "settings").iterdir())

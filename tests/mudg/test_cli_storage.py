@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
+from flows.collect_garbage import collect_garbage
 from mudg.cli.app import app
 from mudg.cli.forget import read_list
 from mudg.cli.units import age
-from flows.collect_garbage import collect_garbage
 from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.dataset.forgotten import marked_if_forgotten
 from mudg_core.encode.shard import METADATA
@@ -97,9 +96,7 @@ def test_ages(text: str, hours: float) -> None:
 
 def test_the_flow_tells_sums(old_store: ArtifactStore) -> None:
     settings = Settings().replace({"storage": old_store.settings.model_dump()})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flows.collect_garbage.get_run_logger", logging.getLogger)
-        sums = collect_garbage.fn(settings)
+    sums = collect_garbage(settings).sums()
     assert sums["condemn"]["count"] == 1 and sums["delete"]["count"] == 0
     assert collect_garbage.name == "collect-garbage"
 

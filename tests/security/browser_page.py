@@ -14,8 +14,8 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from tasks.executors.guarded_api import login_url
 from mudg.ops.stack.running import Stack
+from tasks.executors.guarded_api import login_url
 from tests.security import rebound
 from tests.security.owner import Owner
 from tests.security.requests_of_intruders import EVIL, FETCH, FORM, PEEK, SOCKET, SOCKETS, Call, calls

@@ -25,7 +25,7 @@ from tests.core.corpus import test_shards as shards
 from tests.core.corpus.sources import making
 from tests.core.corpus.sources.test_lying_headers import BOMBED, LIES, bomb
 from tests.core.test_yaml_text import HOSTILE
-from tests.flows import test_terminal as terminal
+from tests.mudg import test_terminal as terminal
 from tests.security.results import NotTried, Result, attempt
 from tests.support import raw_tar
 from tests.support.hostile import Hostile

@@ -26,12 +26,12 @@ class Built:
 
 
 @pytest.fixture(scope="module")
-def first(servers: Place, tmp_path_factory: pytest.TempPathFactory) -> Built:
+def first(local: Place, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Four shards, built as a user does it, in a copy for each file of tests."""
 
     def build(folder: Path) -> dict[str, Any]:
         return replace(place, folder=folder).command("index", "build")
 
-    place = replace(servers, flags=SMALL)
+    place = replace(local, flags=SMALL)
     folder, result = made_once(tmp_path_factory, "first", build)
     return Built(replace(place, folder=folder).copy(tmp_path_factory.mktemp("first")), result)

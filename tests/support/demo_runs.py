@@ -64,7 +64,9 @@ def demo(cwd: Path, *flags: str, **extra: str) -> dict[str, Any]:
 
 def task_states(folder: Path) -> Counter[str]:
     """How many task runs of stages the private Prefect server recorded in each state, over all runs."""
-    query = "SELECT state_name FROM task_run WHERE task_key LIKE 'execute-%' OR task_key LIKE 'recall-%'"
+    query = (
+        "SELECT state_name FROM task_run WHERE task_key LIKE 'execute-%' OR task_key LIKE 'record_cached-%'"
+    )
     with closing(sqlite3.connect(folder / ".mudg/prefect/prefect.db")) as database:
         return Counter(state for (state,) in database.execute(query))
 

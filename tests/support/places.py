@@ -1,6 +1,6 @@
-"""Commands of `mudg` in a folder, on one Prefect server and one Dask cluster that serve them all.
+"""Commands of `mudg` in a folder: in this process, or on one Prefect server and one Dask cluster for all.
 
-Starting these is most of the time of a small command, so tests share them and run most commands in-process.
+Starting servers is most of the time of a small command, so tests share them, and most do without.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from prefect.settings import PREFECT_API_URL
 from typer.testing import CliRunner, Result
 
 from mudg.cli.app import app
-from tasks.executors.session import session
 from mudg_core.settings import Settings
+from tasks.executors.session import session
 from tests.support.demo_runs import digests, mudg
 from tests.support.seaweed import CREDENTIALS
 
@@ -41,17 +41,17 @@ def here(folder: Path, *arguments: str, ends: int = 0) -> Result:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder with a store, and the servers that commands in it use."""
+    """A folder with a store, and the servers that commands in it use; without any they compute themselves."""
 
     folder: Path
-    dask: str
-    prefect: str
+    dask: str = ""
+    prefect: str = ""
     flags: Sequence[str] = ()
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def command(self, *arguments: str) -> dict[str, Any]:
         """As a user types it: a process of its own."""
-        keys = {"PREFECT_API_URL": self.prefect, **self.keys}
+        keys = ({"PREFECT_API_URL": self.prefect} if self.prefect else {}) | dict(self.keys)
         done = mudg(*self._all(arguments), "--json", cwd=self.folder, **keys)
         assert done.returncode == 0, done.stderr[-3000:]
         result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -68,7 +68,8 @@ class Place:
     def _all(self, arguments: tuple[str, ...]) -> list[str]:
         """The place's settings before those of the test, which win."""
         words = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
-        return [*words, *self.flags, "--set", f"compute.dask_address={self.dask}", *arguments[len(words) :]]
+        where = f"dask_address={self.dask}" if self.dask else "executor=in-process"
+        return [*words, *self.flags, "--set", f"compute.{where}", *arguments[len(words) :]]
 
     def versions(self) -> list[tuple[str, str]]:
         return [(one["index"], one["state"]) for one in self.run("index", "list")["versions"]]
@@ -86,6 +87,11 @@ class Place:
     def copy(self, to: Path) -> Place:
         shutil.copytree(self.folder, to, dirs_exist_ok=True)
         return replace(self, folder=to)
+
+
+@pytest.fixture(scope="package")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("local"))
 
 
 @pytest.fixture(scope="package")

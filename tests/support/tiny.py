@@ -17,14 +17,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
-from prefect import flow
 from prefect.settings import PREFECT_API_URL
 
-from tasks.executors.session import call, dask_runner, session
+from deployments.on_prefect import call
 from mudg_core.errors import DataError, MudgError
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from mudg_core.storage.manifest import Manifest
+from tasks.executors.session import session
+from tasks.flow import flow
 from tasks.policy import Work, stage
 from tasks.run import Run
 
@@ -124,9 +125,9 @@ def tiny(work: Work, *, number: int) -> Facts:
     return Facts({"rows": 1})
 
 
-@flow(name="tiny", task_runner=dask_runner(), persist_result=False)
+@flow("tiny", "Tiny artifacts.", run_name=lambda settings, numbers: "tiny")
 def tiny_flow(settings: Settings, numbers: list[int]) -> list[str]:
-    return [str(ref) for ref in tiny.map(Run(settings), [{"number": number} for number in numbers])]
+    return [str(ref) for ref in tiny.map(Run(settings), [tiny.job(number=number) for number in numbers])]
 
 
 def settings_of(folder: Path, **compute: Any) -> Settings:

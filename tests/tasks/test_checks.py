@@ -59,7 +59,7 @@ def made(store: ArtifactStore, name: str, make: Callable[[Path], object], facts:
     return store.build(Recipe(stage=name, algorithm=1, settings={}, parents={}, weights={}), build)
 
 
-def run(stage: Stage, settings: Settings, store: ArtifactStore, **inputs: Any) -> ArtifactRef:
+def run(stage: Stage[...], settings: Settings, store: ArtifactStore, **inputs: Any) -> ArtifactRef:
     recipe = stage.recipe(settings, inputs)
     return store.build(
         recipe, lambda folder: stage.make(recipe, Work(store, settings, folder, store.checkpoints(recipe)))

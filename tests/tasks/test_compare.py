@@ -46,7 +46,7 @@ def scored(store: ArtifactStore, arm: str, wrong: int, seed: int) -> ArtifactRef
     )
 
 
-def made(stage: Stage, settings: Settings, store: ArtifactStore, **inputs: Any) -> ArtifactRef:
+def made(stage: Stage[...], settings: Settings, store: ArtifactStore, **inputs: Any) -> ArtifactRef:
     recipe = stage.recipe(settings, inputs)
     return store.build(
         recipe, lambda folder: stage.make(recipe, Work(store, settings, folder, store.checkpoints(recipe)))

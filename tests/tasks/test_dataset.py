@@ -12,13 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flows.build_classifier import label_candidates
 from mudg_core.dataset.hubness import HUBNESS, Hubness
 from mudg_core.dataset.leaks import LEAKS
 from mudg_core.dataset.orders import UNCERTAIN
 from mudg_core.settings import Settings, StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from tasks.dataset import label, label_needs, select, select_needs
+from tasks.dataset import select, select_queries
+from tasks.executors.in_process import ThreadHost
 from tasks.policy import Stage, Work
+from tasks.run import Run
 from tests.core.index.making import modality_gap, shard_of
 
 ROWS, CLASSES, PER_LABEL, NEIGHBORS = 200, 5, 2, 12
@@ -64,7 +67,7 @@ class World:
 
         return self.store.build(Recipe(stage=stage, algorithm=1, settings={"n": number}), make)
 
-    def run(self, stage: Stage, settings: Settings, **inputs: Any) -> ArtifactRef:
+    def run(self, stage: Stage[...], settings: Settings, **inputs: Any) -> ArtifactRef:
         recipe = stage.recipe(settings, inputs)
         points = self.store.checkpoints(recipe)
         return self.store.build(
@@ -76,13 +79,14 @@ class World:
 
     def label(self, leaked: ArtifactRef | None = None, device: str = "cpu", **dataset: Any) -> ArtifactRef:
         changes = {"compute": {"device": device}, "dataset": {"neighbors": NEIGHBORS, **dataset}}
-        settings = Settings().replace(changes)
-        more = label_needs(settings, self.queries, self.embeddings, leaked)
-        return self.run(label, settings, found=self.found, classes=CLASSES + 1, **more)
+        settings = Settings().replace(changes | {"storage": self.store.settings.model_dump()})
+        known = (self.found, self.queries, self.embeddings, leaked)
+        return label_candidates(Run(settings), CLASSES + 1, *known)
 
     def select(self, method: str, seed: int = 0) -> pa.Table:
         settings = Settings().replace({"dataset": {"select": method, "per_class": 4}})
-        more = select_needs(settings, self.queries)
+        prompts = select_queries(settings, self.queries)
+        more = {"queries": prompts} if prompts else {}
         picks = self.run(select, settings, labels=self.label(), embeddings=self.embeddings, seed=seed, **more)
         assert set(self.store.manifest(picks).recipe.parents) == {"labels", "embeddings", *more}
         return pq.read_table(self.store.file(picks, "picks.parquet"))
@@ -153,7 +157,7 @@ def test_spans_that_travel_to_other_workers_give_the_same(
         asked.extend(spans)
         return [pickle.loads(pickle.dumps(function))(span) for span in spans]
 
-    monkeypatch.setattr("tasks.dataset.spread", spread)
+    monkeypatch.setattr(ThreadHost, "spread", lambda self, *asked_for: spread(*asked_for))
     monkeypatch.setattr("mudg_core.dataset.select.IMAGES_AT_ONCE", 20)
     assert World(tmp_path / "elsewhere").select(method).equals(here)
     assert len(asked) > 1

@@ -53,11 +53,17 @@ def made(store: ArtifactStore, name: str, make: Callable[[Path], object]) -> Art
     return store.build(Recipe(stage=name, algorithm=1), build)
 
 
-def run(stage: Stage, settings: Settings, store: ArtifactStore, **inputs: Any) -> ArtifactRef:
+def run(stage: Stage[...], settings: Settings, store: ArtifactStore, **inputs: Any) -> ArtifactRef:
     recipe = stage.recipe(settings, inputs)
     return store.build(
         recipe, lambda folder: stage.make(recipe, Work(store, settings, folder, store.checkpoints(recipe)))
     )
+
+
+def source_inputs(target: Target, settings: Settings) -> dict[str, Any]:
+    source = Source.of(target, settings.evaluate)
+    others = source.synonym_lists()
+    return {"classes": source.classes, "synonyms": others, "fingerprint": source.fingerprint()}
 
 
 @pytest.fixture
@@ -67,7 +73,7 @@ def evaluation(settings: Settings, store: ArtifactStore, tmp_path: Path) -> Arti
     ]
     put(tmp_path / "set", *files)
     target = TARGET.model_copy(update={"evaluation": str(tmp_path / "set")})
-    return run(collect_evaluation, settings, store, **Source.of(target, settings.evaluate).asked())
+    return run(collect_evaluation, settings, store, **source_inputs(target, settings))
 
 
 @pytest.fixture
@@ -98,7 +104,7 @@ def test_a_moved_folder_is_the_same_data(settings: Settings, evaluation: Artifac
     (tmp_path / "other").mkdir()
     moved = (tmp_path / "set").rename(tmp_path / "other/set")
     target = TARGET.model_copy(update={"evaluation": str(moved)})
-    asked = Source.of(target, settings.evaluate).asked()
+    asked = source_inputs(target, settings)
     elsewhere = settings.replace({"evaluate": {"source": str(moved)}})
     assert collect_evaluation.recipe(elsewhere, asked).key == evaluation.key
 

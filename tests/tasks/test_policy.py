@@ -30,7 +30,8 @@ from prefect_dask.task_runners import PrefectDaskFuture
 
 import tasks.coarse
 import tasks.embed
-import tasks.pending
+import tasks.executors.pending
+import tasks.executors.stopping
 import tasks.policy
 import tasks.train
 from mudg_core.errors import (
@@ -41,10 +42,11 @@ from mudg_core.errors import (
     UnwantedError,
     VersionError,
 )
-from mudg_core.settings import Settings, load_settings
+from mudg_core.settings import ComputeSettings, Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from tasks.pending import Batch, Pending
-from tasks.policy import Stage, Work, execute, stage
+from tasks.executors.pending import TaskBatch
+from tasks.executors.prefect_dask import _placement, execute
+from tasks.policy import Pending, Stage, Work, stage
 from tasks.run import Run
 
 ROOT = Path(__file__).parents[2]
@@ -125,7 +127,7 @@ def test_f14_work_that_nobody_wants_any_more_stops(
     """Before it begins, as it may have stood in line, and whenever it tells how far it is."""
     calls.clear()
     answers = iter([*[False] * after, True])
-    monkeypatch.setattr(tasks.policy, "unwanted", lambda: lambda: next(answers))
+    monkeypatch.setattr(tasks.executors.stopping, "unwanted", lambda: lambda: next(answers))
     recipe = count.recipe(settings, {"until": 10})
     with pytest.raises(UnwantedError, match="told to stop"):
         execute.fn(f"{__name__}:count", settings, [recipe])
@@ -189,7 +191,10 @@ def test_only_what_can_be_helped_is_tried_again(error: Exception, again: bool) -
 
 WAITS = {"wait", "as_completed"}
 CLUSTERS = ("prefect", "dask", "distributed")
-NOT_FUTURES = {"tasks/executors/prefect_server.py", "mudg/ops/stack/processes.py", "tasks/executors/progress.py"}  # but processes and an event
+NOT_FUTURES = {  # but processes and an event
+    "tasks/executors/prefect_server.py",
+    "tasks/executors/progress.py",
+}
 GATHERS = {"tasks/executors/spread.py"}  # waits with a time limit, and then takes the results
 
 
@@ -271,11 +276,18 @@ class Lost:
     ],
 )
 def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, settings: Settings) -> None:
-    batch = Batch("doubled 3fa9c2d1", Lost(error))  # type: ignore[arg-type]
-    pending = Pending(Run(settings), "doubled", 1, 0, 1, [batch])
+    pending = pending_of(settings, task_batch("doubled 3fa9c2d1", Lost(error)))
     with pytest.raises(OrchestrationError) as raised:
         pending.results()
     assert says in raised.value.fix and "doubled" in raised.value.what
+
+
+def task_batch(name: str, future: Any, again: Any = None, **compute: Any) -> TaskBatch:
+    return TaskBatch(name, future, again, ComputeSettings(**compute))
+
+
+def pending_of(settings: Settings, batch: TaskBatch | list[ArtifactRef]) -> Pending:
+    return Pending(Run(settings), "model", 1, 0, 1, [batch])
 
 
 AWAY = [
@@ -302,15 +314,17 @@ class Done:
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Nobody sleeps; the names of the states in which tasks were closed."""
     states: list[str] = []
-    monkeypatch.setattr(tasks.pending.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(tasks.pending, "_close", lambda future, state: states.append(state.name))
+    monkeypatch.setattr(tasks.executors.pending.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.executors.pending, "_close", lambda future, state: states.append(state.name))
     return states
 
 
-def batches(*one_after_the_other: Any) -> Batch:
+def batches(*one_after_the_other: Any) -> Any:
     """What stands there first, and what comes of it each time that it is begun again."""
     now, *later = one_after_the_other
-    return Batch("model 3fa9c2d1", now, (lambda: batches(*later)) if later else None)
+    if isinstance(now, list):
+        return now
+    return task_batch("model 3fa9c2d1", now, (lambda: batches(*later)) if later else None)
 
 
 @pytest.mark.parametrize("error", AWAY)
@@ -322,15 +336,15 @@ def test_f16_a_task_that_loses_the_server_is_looked_for_and_started_again(
 ) -> None:
     """It may have committed all it was to make, and only not have found anybody to tell."""
     batch = batches(Away(error), Away(error), at_last)
-    assert Pending(Run(settings), "model", 1, 0, 1, [batch]).results() == [PARENT]
+    assert pending_of(settings, batch).results() == [PARENT]
     assert closed == states
 
 
 def test_f17_a_server_that_does_not_come_back_is_an_error(settings: Settings, closed: list[str]) -> None:
     gone = batches(*(Away() for _ in range(20)))
     with pytest.raises(OrchestrationError, match="Prefect server"):
-        Pending(Run(settings), "model", 1, 0, 1, [gone]).results()
-    assert len(closed) == len(tasks.pending.PAUSES)
+        pending_of(settings, gone).results()
+    assert len(closed) == len(tasks.executors.pending.PAUSES)
 
 
 LATELY = "running since a moment ago"
@@ -368,9 +382,8 @@ def test_time_in_line_for_a_gpu_does_not_count(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, states: list[Any], most: list[float] | None
 ) -> None:
     future = InLine(*states)
-    monkeypatch.setattr(tasks.pending, "_asking", lambda: nullcontext(future))
-    batch = Batch("model 3fa9c2d1", future)  # type: ignore[arg-type]
-    made = Pending(Run(settings), "model", 1, 0, 1, [batch])
+    monkeypatch.setattr(tasks.executors.pending, "_asking", lambda: nullcontext(future))
+    made = pending_of(settings, task_batch("model 3fa9c2d1", future))
     if most is None:
         with pytest.raises(OrchestrationError, match="not done after 3600 s"):
             made.results()
@@ -410,8 +423,8 @@ def busy() -> Iterator[Client]:
 
 
 def impatient(settings: Settings, future: Any) -> Pending:
-    run = Run(settings.replace({"compute": {"task_timeout_seconds": 0.5}}))
-    return Pending(run, "model", 1, 0, 1, [Batch("model 3fa9c2d1", PrefectDaskFuture(uuid4(), future))])
+    found = PrefectDaskFuture(uuid4(), future)
+    return pending_of(settings, task_batch("model 3fa9c2d1", found, task_timeout_seconds=0.5))
 
 
 def test_time_in_line_for_a_worker_does_not_count(settings: Settings, busy: Client) -> None:
@@ -435,7 +448,7 @@ def test_runs_take_turns_on_a_cluster(settings: Settings, busy: Client) -> None:
     ORDER.clear()
     futures = []
     for name, number in (("build", 1), ("build", 2), ("build", 3), ("target", 1)):
-        with double._placement(settings, number):
+        with _placement(double, settings, number):
             futures.append(busy.submit(note, f"{name} {number}", pure=False))
     futures.append(busy.submit(note, "part of a task", pure=False))
     worker, deadline = busy.cluster.workers[0], time.monotonic() + 30
@@ -467,13 +480,13 @@ def test_a_stage_without_a_slot_leaves_the_gpu_alone(settings: Settings, name: s
 
 def test_f11_no_worker_has_the_gpu_resource(settings: Settings) -> None:
     """Dask would wait for one for good."""
-    run = Run(settings.replace({"compute": {"task_timeout_seconds": 0.2}}))
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         future = PrefectDaskFuture(uuid4(), client.submit(abs, -1, resources={"GPU": 1}))
-        pending = Pending(run, "model", 1, 0, 1, [Batch("model animals, seed 0 3fa9c2d1", future)])
+        named = task_batch("model animals, seed 0 3fa9c2d1", future, task_timeout_seconds=0.2)
+        pending = pending_of(settings, named)
         with pytest.raises(OrchestrationError, match="model animals, seed 0") as raised:
             pending.results()
     assert "GPU resource" in raised.value.fix

@@ -7,8 +7,8 @@ import pytest
 from mudg_core.storage.retention import KINDS
 from tasks.compare import draw_comparison, score_cache, tabulate
 from tasks.dataset import select
-from tasks.fetch import fetch
 from tasks.export_classifier import hand_over
+from tasks.fetch import fetch
 from tasks.policy import Stage
 from tasks.report import write_report
 from tasks.train import evaluate, score_zero_shot, train

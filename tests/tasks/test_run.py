@@ -75,7 +75,7 @@ def test_batch_and_rate_follow_the_student(
 def test_the_paper_s_scale_has_the_batch_and_rate_of_its_student(tmp_path: Path) -> None:
     """Also as a target's own student, over a run that has another."""
     storage = {"url": f"file://{tmp_path}"}
-    paper = load_settings([ROOT / "flows/paper.yaml"], {"storage": storage}, {})
+    paper = load_settings([ROOT / "mudg/cli/paper.yaml"], {"storage": storage}, {})
     run = Settings().replace({"storage": storage})
     spec = {"name": "t", "classes": ("a", "b"), "settings": {"train": {"model": "ViT-L-14/openai"}}}
     own = run.replace(Target.model_validate(spec).overrides(run))

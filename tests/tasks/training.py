@@ -16,7 +16,7 @@ from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.methods import of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
-from tasks.policy import execute
+from tasks.executors.prefect_dask import execute
 from tasks.train import train
 from tests.support.training_sets import make_dataset
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.executors.clusters import kind_of
 from mudg.ops.doctor.finding import Case, Finding, fault, ok, warning
 from mudg.ops.stack.health import dask_client
 from mudg_core.errors import SettingsError
 from mudg_core.settings import ComputeSettings
+from tasks.executors.clusters import kind_of
 
 SECONDS = 10.0
 COMPARED = ("python", "dask", "distributed", "numpy", "tornado", "msgpack")

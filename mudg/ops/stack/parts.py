@@ -14,7 +14,6 @@ from pathlib import Path
 
 import yaml
 
-from tasks.executors.guarded_api import guarding
 from mudg.ops.stack import health, ports
 from mudg.ops.stack.certificates import make_certificate
 from mudg.ops.stack.environment import inherited
@@ -22,6 +21,7 @@ from mudg.ops.stack.processes import MARK, mark_of
 from mudg.ops.stack.running import POOL, Stack
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import Settings, load_settings
+from tasks.executors.guarded_api import guarding
 
 GRPC_PARTS = ("MASTER", "VOLUME", "FILER", "S3", "CLIENT")
 DEPLOY = "deployments"  # not a part that stays, but one that a killed `mudg up` may leave

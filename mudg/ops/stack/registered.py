@@ -21,7 +21,7 @@ from mudg_core.yaml_text import load as load_yaml
 
 GPU_LIMIT = "tag:gpu"  # the name under which Prefect's task engine takes slots for tasks with this tag
 SCHEDULED = "build-index"
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 DEAD_RUNS = CHECKOUT / "deployments/automations/dead-run.yaml"  # a release has it at the same place
 OFF, DEFAULT = "off", "default"  # instead of a schedule: none, or that of prefect.yaml
 

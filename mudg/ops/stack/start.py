@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
-from tasks.executors.clusters import gpus, kind_of
-from tasks.executors.prefect_database import lay_out
 from mudg.ops.stack import ports
 from mudg.ops.stack.certificates import make_certificate
 from mudg.ops.stack.environment import given_to_stack
@@ -40,6 +38,8 @@ from mudg.ops.stack.state import State, check_folder, locked, read_state, write_
 from mudg.ops.stack.stop import close_runs, end_part
 from mudg_core.errors import OrchestrationError, SettingsError
 from mudg_core.settings import ComputeSettings, Settings
+from tasks.executors.clusters import gpus, kind_of
+from tasks.executors.prefect_database import lay_out
 
 STARTS = 3
 DEPLOY_SECONDS = 300.0

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tasks.executors.guarded_api import new_password
 from mudg_core.errors import DataError, InputError, OrchestrationError
+from tasks.executors.guarded_api import new_password
 
 PLACES = ("cache", "dask", "logs", "prefect", "s3", "tls", "work")
 STATE_FILE, KEYS_FILE, LOCK_FILE = "stack.json", "keys.json", "lock"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mudg_core.errors import InputError
 from mudg_core.settings import AugmentSettings
 from mudg_core.target.baselines import TEMPLATES, WAFFLE_WORDS, waffle_characters, waffle_words
 from mudg_core.target.grammar import built_in
-from mudg_core.target.methods import METHODS, Augmentations, augmentations, wording
+from mudg_core.target.methods import METHODS, Augmentations, Wording, augmentations, wording
 from mudg_core.target.spec import Target
 from tests.core.target.test_augment import hashed
 
@@ -39,9 +40,9 @@ def made(folder: Path, **changes: Any) -> Augmentations:
     if changes["method"] == "per-class":
         files["descriptors"] = str(folder / "descriptors.json")
     settings = AugmentSettings(**({"count": 4, "pool": 50} | files | changes))
-    words = json.loads(json.dumps(wording(settings, TARGET)))
-    assert (words["classes"], words["template"]) == (list(TARGET.classes), TARGET.template)
-    return augmentations(TARGET, settings, hashed(), words["pool"], words["by_class"])
+    words = Wording(**json.loads(json.dumps(asdict(wording(settings, TARGET)))))
+    assert (words.classes, words.template) == (list(TARGET.classes), TARGET.template)
+    return augmentations(TARGET, settings, hashed(), words.pool, words.by_class)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -154,13 +155,13 @@ def test_a_method_without_its_file_says_which(method: str, setting: str) -> None
 def test_only_what_decides_the_queries_is_in_their_key(tmp_path: Path) -> None:
     """The pool does for methods that choose from it; other names of a class always do."""
     keys = {m: wording(AugmentSettings.model_validate({"method": m}), TARGET) for m in METHODS[:5]}
-    assert keys["adaptive"]["pool_digest"] == keys["random"]["pool_digest"] != ""
-    assert keys["templates"]["pool_digest"] == keys["waffle-words"]["pool_digest"] == ""
-    assert all(key["synonyms"] == {"cat": ["kitty"]} for key in keys.values())
+    assert keys["adaptive"].pool_digest == keys["random"].pool_digest != ""
+    assert keys["templates"].pool_digest == keys["waffle-words"].pool_digest == ""
+    assert all(key.synonyms == {"cat": ["kitty"]} for key in keys.values())
     file = tmp_path / "pool.txt"
     file.write_text("two legs\n")
     own = wording(AugmentSettings(descriptors=str(file)), TARGET)
-    assert own["pool"] == ["which has two legs"] and own["pool_digest"] != keys["adaptive"]["pool_digest"]
+    assert own.pool == ["which has two legs"] and own.pool_digest != keys["adaptive"].pool_digest
 
 
 def test_permuting_the_classes_permutes_the_prompts_and_nothing_else() -> None:

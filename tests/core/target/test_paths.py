@@ -64,6 +64,6 @@ def test_what_is_collected_is_known_by_its_content(tmp_path: Path, monkeypatch: 
             (place / "images" / kind).mkdir(parents=True)
             (place / "images" / kind / "1.jpg").write_bytes(kind.encode())
         monkeypatch.chdir(place)
-        return Source.of(load_target(spec("images")), EvaluateSettings()).asked()
+        return Source.of(load_target(spec("images")), EvaluateSettings()).fingerprint()
 
     assert asked(tmp_path / "here") == asked(tmp_path / "there")

@@ -142,7 +142,7 @@ def test_f81_what_is_handed_in_is_read_where_it_is_typed(tmp_path: Path) -> None
     check_submitted(without_files(target, files), (), "here")
     with unpacked(target, files) as ready:
         settings = AugmentSettings.model_validate(ready.settings["augment"])
-        assert wording(settings, ready)["by_class"] == [["two ears"], ["a tail"]]
+        assert wording(settings, ready).by_class == [["two ears"], ["a tail"]]
     assert not Path(str(settings.descriptors)).exists()
 
 

@@ -17,10 +17,10 @@ import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from starlette.types import Message, Receive, Scope, Send
 
-from tasks.executors.prefect_database import lay_out
-from tasks.executors.guarded_api import Guard, guarding, login_url, new_password
-from tasks.executors.prefect_server import _free_port, _stop, _wait_until_healthy, prefect_api, server_command
 from mudg_core.errors import OrchestrationError
+from tasks.executors.guarded_api import Guard, guarding, login_url, new_password
+from tasks.executors.prefect_database import lay_out
+from tasks.executors.prefect_server import _free_port, _stop, _wait_until_healthy, prefect_api, server_command
 from tests.stack.browser import page
 
 pytestmark = pytest.mark.timeout(300)

@@ -11,12 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
-import tasks.executors.progress
 import tasks.executors.prefect_artifacts
+import tasks.executors.progress
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
-from tasks.executors.progress import counted, progress_bar, silent
-from tasks.policy import Work, execute, stage
+from tasks.executors.prefect_dask import execute
+from tasks.executors.progress import progress_bar
+from tasks.policy import Work, stage
+from tasks.run import counted, silent
 
 asked = threading.Event()
 

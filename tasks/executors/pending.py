@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -31,10 +31,8 @@ from prefect.states import Cancelled, Completed, Crashed
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef
-from tasks.executors.progress import Progress, progress_bar, silent
-from tasks.executors.queue_time import QUEUE_SECONDS, seconds_at_work
-from tasks.run import Run
 from tasks.executors.prefect_artifacts import current_run
+from tasks.executors.queue_time import QUEUE_SECONDS, seconds_at_work
 
 log = logging.getLogger(__name__)
 
@@ -45,49 +43,19 @@ PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is aw
 
 
 @dataclass(frozen=True)
-class Batch:
-    """What one task makes, under the name that people see: references that are there, or a task that is under
-    way. `again` looks whether they are there by now, and starts it anew if not."""
+class TaskBatch:
+    """What one task makes, under the name that people see. `again` looks whether it is there by now, and
+    starts it anew if not."""
 
     name: str
-    made: list[ArtifactRef] | Future
-    again: Callable[[], Batch] | None = None
+    future: Future
+    again: Callable[[], TaskBatch | list[ArtifactRef]] | None
+    compute: ComputeSettings
+    artifacts: int = 1
 
-
-@dataclass(frozen=True)
-class Pending:
-    """Artifacts of one stage, batch by batch: either there already, or being made."""
-
-    run: Run
-    stage: str
-    artifacts: int
-    cached: int
-    per_task: int
-    batches: list[Batch]
-
-    def results(self) -> list[ArtifactRef]:
-        refs: list[ArtifactRef] = []
-        with self.run.watch(self.stage, self.artifacts, self.cached) as done, self._bar() as progress:
-            for batch in self.batches:
-                refs += self._made(batch)
-                done(len(refs))
-                progress(len(refs) / self.artifacts)
-                self.run.use(refs[-self.per_task :])
-        return refs
-
-    def _made(self, batch: Batch) -> list[ArtifactRef]:
-        compute = self.run.settings.compute
-        with scheduler_named(batch.name, compute, FutureCancelledError):
-            return _patiently(batch, compute.task_timeout_seconds * self.per_task)
-
-    def _bar(self) -> AbstractContextManager[Progress]:
-        """Over all tasks of the stage. A task shows its own, so one alone needs no other."""
-        if sum(not isinstance(batch.made, list) for batch in self.batches) < 2:
-            return nullcontext(silent)
-        name = f"{self.stage} {self.run.part}".strip()
-        return progress_bar(
-            name, f"{name}: {self.artifacts:,} artifacts, {self.cached:,} of them there before"
-        )
+    def result(self) -> list[ArtifactRef]:
+        with scheduler_named(self.name, self.compute, FutureCancelledError):
+            return _result_with_retry(self, self.compute.task_timeout_seconds * self.artifacts)
 
 
 @contextmanager
@@ -105,14 +73,12 @@ def scheduler_named(name: str, compute: ComputeSettings, *lost: type[Exception])
         ) from error
 
 
-def _patiently(batch: Batch, seconds: float) -> list[ArtifactRef]:
+def _result_with_retry(batch: TaskBatch, seconds: float) -> list[ArtifactRef]:
     """A task needs the Prefect server to begin, to get its GPU slot, and to give that back at its end. If
     nobody answers it fails at once, retries or not. A server that is started again is back in a minute."""
     for pause in (*PAUSES, None):
-        if isinstance(batch.made, list):
-            return batch.made
         try:
-            return [ArtifactRef.model_validate(ref) for ref in _result(batch.made, batch.name, seconds)]
+            return [ArtifactRef.model_validate(ref) for ref in _result(batch.future, batch.name, seconds)]
         except (ConcurrencySlotAcquisitionError, httpx.TransportError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and UNREACHED not in str(error):
                 raise
@@ -124,16 +90,13 @@ def _patiently(batch: Batch, seconds: float) -> list[ArtifactRef]:
                 ) from error
             log.warning("%s got no answer from the Prefect server; another look in %g s", batch.name, pause)
             time.sleep(pause)
-            lost, batch = batch.made, batch.again()
-            _close(lost, _told(batch))
+            again = batch.again()
+            if isinstance(again, list):
+                _close(batch.future, Completed(message="made; the Prefect server was away when it ended"))
+                return again
+            _close(batch.future, Cancelled(message="the Prefect server was away; another task does this"))
+            batch = again
     raise AssertionError("the last round returns or raises")
-
-
-def _told(batch: Batch) -> State[Any]:
-    """Of a task that could not say so itself."""
-    if isinstance(batch.made, list):
-        return Completed(message="made; the Prefect server was away when it ended")
-    return Cancelled(message="the Prefect server was away; another task does this")
 
 
 def _close(future: Future, state: State[Any]) -> None:

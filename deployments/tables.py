@@ -48,7 +48,7 @@ def embedded_table(store: ArtifactStore, embeddings: Sequence[ArtifactRef]) -> S
 
 
 def accuracy_table(name: str, scores: dict[str, Any], whole: str) -> Shown:
-    """By arm and domain, over all seeds; `scores` as `flows.results.accuracies` has them."""
+    """By arm and domain, over all seeds; `scores` as `tasks.results.accuracies` has them."""
     rows = [
         {"accuracy, %": arm_name(arm), "mean": spread(found), **found["domains"]}
         for arm, found in scores.items()

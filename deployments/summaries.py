@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flows.results import accuracies, counts
-from flows.tables import (
+from deployments.tables import (
     accuracy_table,
     comparison_table,
     embedded_table,
@@ -25,9 +24,10 @@ from mudg_core.settings import ComputeSettings, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.train.card import CARD_FILE
 from tasks.compare import PAGE
-from tasks.report import REPORT
-from tasks.run import StageRecord
 from tasks.executors.prefect_artifacts import Shown, link, link_to, markdown, said, table
+from tasks.report import REPORT
+from tasks.results import accuracies, counts
+from tasks.run import StageRecord
 
 if TYPE_CHECKING:
     from flows.build_classifier import ClassifierBuild
@@ -106,7 +106,8 @@ def comparison_shown(store: ArtifactStore, settings: Settings, built: Comparison
     ]
 
 
-def prompts_shown(store: ArtifactStore, settings: Settings, name: str, built: PromptsBuild) -> list[Shown]:
+def prompts_shown(store: ArtifactStore, settings: Settings, built: PromptsBuild) -> list[Shown]:
+    name = built.target.name
     facts: Any = store.manifest(built.study).facts
     rows = [{"prompts": method, "accuracy, %": round(value, 2)} for method, value in facts.items()]
     plot = _address(store, built.study, "prompts.svg", "accuracy by method")
@@ -125,7 +126,11 @@ def demo_shown(store: ArtifactStore, settings: Settings, built: DemoBuild) -> li
         *_use(*(f"mudg predict {one.target.name} IMAGES" for one in built.builds)),
         *_end(store, settings, built.records, built.report),
     ]
+    parts = index_shown(store, settings, built.index)
+    for one in built.builds:
+        parts += classifier_shown(store, settings, one)
     return [
+        *parts,
         markdown("summary demo", "What the demo has made.", lines),
         accuracy_table("demo", scores, link_to("the report", page)),
         link("report demo", "Everything about the demo, as a page.", "the report", page),

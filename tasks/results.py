@@ -7,19 +7,27 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mudg_core.evaluate.accuracy import summarise
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
+from mudg_core.target.spec import Target
 from tasks.report import REPORT
 from tasks.run import StageRecord
 
-if TYPE_CHECKING:
-    from flows.build_classifier import ClassifierBuild
+
+class ScoredTarget(Protocol):
+    """A target and its scores, one for each seed; none without evaluation images."""
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def scores(self) -> list[ArtifactRef]: ...
 
 
-def accuracies(store: ArtifactStore, builds: Sequence[ClassifierBuild]) -> dict[str, Any]:
+def accuracies(store: ArtifactStore, builds: Sequence[ScoredTarget]) -> dict[str, Any]:
     """Each arm's accuracy over all targets, domains and seeds.
 
     The mean is over targets; the deviation is over seeds, of the mean over targets.
