@@ -11,15 +11,16 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-INFRA, RESULTS = "infra/README.md", "benchmarks/results"
-MOVED = ((f"../{INFRA}", "infra.md"), (f"../{RESULTS}/", "results/"))
+INFRA, RESULTS, EXAMPLES = "infra/README.md", "benchmarks/results", "examples"
+MOVED = ((f"../{INFRA}", "infra.md"), (f"../{RESULTS}/", "results/"), (f"../{EXAMPLES}/", "examples/"))
 
 
 def on_files(files: Files, config: Any) -> Files:
     root = Path(config.config_file_path).parent
     files.append(File.generated(config, "infra.md", abs_src_path=str(root / INFRA)))
-    for figures in sorted((root / RESULTS).iterdir()):
-        files.append(File.generated(config, f"results/{figures.name}", abs_src_path=str(figures)))
+    for folder, name in ((RESULTS, "results"), (EXAMPLES, "examples")):
+        for path in sorted((root / folder).iterdir()):
+            files.append(File.generated(config, f"{name}/{path.name}", abs_src_path=str(path)))
     return files
 
 

@@ -61,7 +61,7 @@ def search(
     changes: Overrides = None,
 ) -> None:
     """Search the current index with a sentence."""
-    from mudg.cli.runs import run_search
+    from mudg.cli.search import run_search
 
     with exit_codes(as_json):
         if not text.strip() or len(text) > 1000:
