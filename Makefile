@@ -131,7 +131,7 @@ bench-dataset: setup  ## measure training sets against the demo world's truth (h
 bench-embed: setup  ## measure embedding beside bare forward passes and clip-retrieval (an hour; PARTS="raw vit peer overhead growth")
 	$(BIN)/python -m benchmarks.embed $(PARTS)
 
-bench-flow: setup  ## see how much of a demo run is orchestration (five minutes)
+bench-flow: setup  ## see how much of a demo run is orchestration, by processes and on Prefect and Dask (ten minutes)
 	$(BIN)/python -m benchmarks.flow
 
 bench-gate: setup  ## see how well the gate's estimate follows the truth (half an hour, less after bench-compare)

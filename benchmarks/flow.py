@@ -2,10 +2,11 @@
 
 python -m benchmarks.flow [--folder FOLDER] [--set AREA.NAME=VALUE]
 
-Runs `mudg demo` in a new folder: Prefect, Dask, all stages, the report. Every artifact says
-when it was made and how long that took, so the time in which at least one stage was at work is known; the
-rest of the wall time, from the first import to the last line, is orchestration. Figures are kept in
-benchmarks/results/flow.json (but with --set: that is a trial). The last line printed is one JSON object.
+Runs `mudg demo` in a new folder, once by processes of this machine and once on Prefect and Dask. Every
+artifact says when it was made and how long that took, so the time in which at least one stage was at work is
+known; the rest of the wall time, from the first import to the last line, is orchestration. Both must make the
+same bytes. Figures are kept in benchmarks/results/flow.json (but with --set: that is a trial). The last line
+printed is one JSON object: `overhead` and `seconds` are of processes, those of Prefect and Dask say so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from benchmarks.record import record, rounded
 
 MUDG = Path(sys.executable).with_name("mudg")
 Span = tuple[float, float]
+EXECUTORS = ("processes", "prefect-dask")
 
 
 def main() -> None:
@@ -35,21 +38,44 @@ def main() -> None:
     asked = parser.parse_args()
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="mudg-bench-"))
     folder.mkdir(parents=True, exist_ok=True)
-    line, detail = measure(folder, [part for change in asked.set for part in ("--set", change)])
+    flags = [part for change in asked.set for part in ("--set", change)]
+    runs = {name: measure(folder / name, [*flags, "--set", f"compute.executor={name}"]) for name in EXECUTORS}
+    own, served = (runs[name] for name in EXECUTORS)
+    if own.digests != served.digests:
+        raise SystemExit("the executors made different bytes")
+    line = {"overhead": own.overhead, "seconds": own.seconds}
+    line |= {"overhead_prefect_dask": served.overhead, "seconds_prefect_dask": served.seconds}
+    line |= {"tasks": _task_runs(folder / EXECUTORS[1])}
     if not asked.set:
-        record("flow", {"line": line, "detail": detail})
-    sys.stdout.write(json.dumps(line) + "\n")
+        detail = {name: {"busy_seconds": round(run.busy, 1)} for name, run in runs.items()}
+        record("flow", {"line": rounded(line), "detail": detail | {"artifacts": len(own.digests)}})
+    sys.stdout.write(json.dumps(rounded(line)) + "\n")
 
 
-def measure(folder: Path, flags: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+@dataclass(frozen=True)
+class Measured:
+    """A run: its wall time, the seconds in which a stage was at work, and the digests of what it made."""
+
+    seconds: float
+    busy: float
+    digests: dict[str, str]
+
+    @property
+    def overhead(self) -> float:
+        return 1 - self.busy / self.seconds
+
+
+def measure(folder: Path, flags: list[str]) -> Measured:
     """Nobody looks at memory meanwhile: looking costs time, which would count as orchestration."""
+    folder.mkdir(parents=True, exist_ok=True)
     done = run_watched([MUDG, "demo", "--json", *flags], folder, every=None)
     if done.returncode:
         raise SystemExit(done.returncode)
     made = [json.loads(path.read_text()) for path in folder.glob(".mudg/artifacts/*/*/manifest.json")]
     busy = covered([_span(manifest["circumstances"]) for manifest in made])
-    line = {"overhead": 1 - busy / done.seconds, "tasks": _task_runs(folder), "seconds": done.seconds}
-    return rounded(line), {"busy_seconds": round(busy, 1), "artifacts": len(made)}
+    return Measured(
+        done.seconds, busy, {f"{one['recipe']['stage']}/{one['key']}": one["digest"] for one in made}
+    )
 
 
 def covered(spans: Iterable[Span]) -> float:
