@@ -1,4 +1,4 @@
-"""How every stage is cached, retried, timed out, named and placed: said once, here.
+"""How every stage is cached, named and placed: said once, here. (Retries: mudg_core/retries.py.)
 
 A stage is a function from artifacts to the files of a new artifact. `@stage` wraps it so that calling it with
 a run gives that artifact's reference; mypy checks the inputs of every call against the function's signature.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 from mudg_core.encode.weights import weights_digest
-from mudg_core.errors import MudgError, UnwantedError
+from mudg_core.errors import UnwantedError
 from mudg_core.settings import PRECISION, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.code import check_code
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Inputs = Mapping[str, Any]
-
-RETRIES = 2  # of a task, where trying again can help
-RETRY_SECONDS = (2, 10)
 
 # Inputs that tell artifacts of one stage apart for people, and the words before them.
 TOLD = {"variant": "", "seed": "seed ", "first_row": "from row "}
@@ -235,15 +232,6 @@ def stage(
     Raise `algorithm` whenever the code behind a stage changes what it makes.
     """
     return lambda function: Stage(name, algorithm, settings, weights, gpu, function)
-
-
-def can_help(error: BaseException) -> bool:
-    """Our own errors say whether trying again can help; unknown ones (a lost connection) get their chance."""
-    if isinstance(error, MudgError):
-        return error.retryable
-    if isinstance(error, AssertionError | KeyError | TypeError | ValueError):
-        return False
-    return isinstance(error, Exception)
 
 
 def build_batch(

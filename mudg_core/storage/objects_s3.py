@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import random
-import time
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, TypeVar
@@ -22,12 +21,12 @@ from boto3.s3.transfer import TransferConfig, create_transfer_manager  # type: i
 from botocore.config import Config  # type: ignore[import-untyped, unused-ignore]
 
 from mudg_core.errors import ConflictError, MissingArtifactError, StorageError
+from mudg_core.retries import s3_requests
 from mudg_core.settings import StorageSettings
 from mudg_core.storage.objects import BLOCK, Entry
-from mudg_core.storage.s3_errors import not_implemented, s3_errors, worth_repeating
+from mudg_core.storage.s3_errors import is_retryable_answer, not_implemented, s3_errors
 
 PART_BYTES = 64 * BLOCK
-PAUSE_SECONDS = 0.1
 
 # What browsers show rather than save. Other files have no type; mimetypes would ask the machine, and differ.
 TYPES = {
@@ -177,16 +176,11 @@ class S3Objects:
             return found[1]  # our own earlier try had arrived, only its reply was lost
 
     def _call(self, path: str, request: Callable[[], T]) -> T:
-        for attempt in range(self.retries):
-            try:
-                with s3_errors(self._where(path)):
-                    return request()
-            except StorageError as error:
-                if not worth_repeating(error):
-                    raise
-            time.sleep(PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.0))
-        with s3_errors(self._where(path)):
-            return request()
+        def attempt() -> T:
+            with s3_errors(self._where(path)):
+                return request()
+
+        return replace(s3_requests(self.retries), retryable=is_retryable_answer).call(attempt)
 
     def _stored_right(self, path: str, local_file: Path, sha256: str) -> bool:
         """By the checksum that the server computed; where it tells none, by reading everything back."""

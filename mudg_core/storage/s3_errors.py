@@ -46,7 +46,7 @@ def s3_errors(where: str) -> Iterator[None]:
         ) from error
 
 
-def worth_repeating(error: MudgError) -> bool:
+def is_retryable_answer(error: BaseException) -> bool:
     """What botocore does not repeat by itself: two writers at once (409), and a body that broke off."""
     cause = error.__cause__
     return isinstance(cause, CUT_SHORT) or (isinstance(cause, ClientError) and status_of(cause) == 409)

@@ -21,10 +21,11 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, TypeVar
 
 from mudg_core.errors import OrchestrationError
+from mudg_core.retries import STAGE_TASKS
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, Recipe
 from tasks.code import CODE
-from tasks.policy import RETRIES, RETRY_SECONDS, Stage, build_batch, can_help
+from tasks.policy import Stage, build_batch
 from tasks.run import Host, Progress, Run, silent
 
 if TYPE_CHECKING:
@@ -120,16 +121,14 @@ class ThreadHost(Host):
 
 
 def build(where: str, settings: Settings, recipes: list[Recipe], part: str, host: Host) -> list[ArtifactRef]:
-    for attempt in range(RETRIES + 1):
-        try:
-            with _one_thread(resolve_name(where).gpu):
-                return build_batch(where, settings, recipes, part, CODE, host)
-        except Exception as error:
-            if attempt == RETRIES or not can_help(error):
-                raise
-            log.warning("%s failed and is tried again: %s", recipes[0], error)
-            time.sleep(RETRY_SECONDS[attempt])
-    raise AssertionError("the last attempt returns or raises")
+    def attempt() -> list[ArtifactRef]:
+        with _one_thread(resolve_name(where).gpu):
+            return build_batch(where, settings, recipes, part, CODE, host)
+
+    def warn(error: BaseException) -> None:
+        log.warning("%s failed and is tried again: %s", recipes[0], error)
+
+    return STAGE_TASKS.call(attempt, warn)
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from time import monotonic, sleep
 from typing import Any
 
 import httpx
@@ -29,6 +29,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from prefect.states import Cancelled, Completed, Crashed
 
 from mudg_core.errors import OrchestrationError
+from mudg_core.retries import PREFECT_SERVER
 from mudg_core.settings import ComputeSettings
 from mudg_core.storage import ArtifactRef
 from tasks.executors.prefect_artifacts import current_run
@@ -39,7 +40,6 @@ log = logging.getLogger(__name__)
 SUBMITTING = (OSError, ClosedClientError)  # what a client raises that does not reach its scheduler
 UNREACHED = "Failed to reach API"  # how Prefect begins a RuntimeError, which has no class of its own
 Future = PrefectFuture[list[dict[str, str]]]
-PAUSES = (2.0, 5.0, 10.0, 20.0, 40.0)  # seconds, while the Prefect server is away
 
 
 @dataclass(frozen=True)
@@ -76,27 +76,28 @@ def scheduler_named(name: str, compute: ComputeSettings, *lost: type[Exception])
 def _result_with_retry(batch: TaskBatch, seconds: float) -> list[ArtifactRef]:
     """A task needs the Prefect server to begin, to get its GPU slot, and to give that back at its end. If
     nobody answers it fails at once, retries or not. A server that is started again is back in a minute."""
-    for pause in (*PAUSES, None):
+    delays = PREFECT_SERVER.delays()
+    while True:
         try:
             return [ArtifactRef.model_validate(ref) for ref in _result(batch.future, batch.name, seconds)]
         except (ConcurrencySlotAcquisitionError, httpx.TransportError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and UNREACHED not in str(error):
                 raise
-            if pause is None or batch.again is None:
+            delay = next(delays, None)
+            if delay is None or batch.again is None:
                 raise OrchestrationError(
                     what=f"{batch.name} got no answer from the Prefect server: {error!r}",
                     fix="see that it is up (`mudg doctor`) and that PREFECT_API_URL is an address which "
                     "workers reach too; then run again: what is made stays",
                 ) from error
-            log.warning("%s got no answer from the Prefect server; another look in %g s", batch.name, pause)
-            time.sleep(pause)
+            log.warning("%s got no answer from the Prefect server; another look in %g s", batch.name, delay)
+            sleep(delay)
             again = batch.again()
             if isinstance(again, list):
                 _close(batch.future, Completed(message="made; the Prefect server was away when it ended"))
                 return again
             _close(batch.future, Cancelled(message="the Prefect server was away; another task does this"))
             batch = again
-    raise AssertionError("the last round returns or raises")
 
 
 def _close(future: Future, state: State[Any]) -> None:
@@ -147,12 +148,12 @@ def _result(future: Future, name: str, seconds: float) -> list[dict[str, str]]:
 def _awaited(future: Future, seconds: float) -> list[dict[str, str]]:
     """As long as it may take from when it began. While others have the workers, or the GPU, it has not: it
     stands in line."""
-    deadline, left = time.monotonic() + QUEUE_SECONDS, seconds
+    deadline, left = monotonic() + QUEUE_SECONDS, seconds
     while True:
         try:
             return future.result(timeout=left)
         except TimeoutError:
-            left = min(_left(future, seconds), deadline - time.monotonic())
+            left = min(_left(future, seconds), deadline - monotonic())
             if left <= 0:
                 raise
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dask import annotate  # type: ignore[attr-defined]
@@ -21,13 +22,14 @@ from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
+from mudg_core.retries import STAGE_TASKS
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, Recipe
 from tasks.code import CODE
 from tasks.executors import spread, stopping
 from tasks.executors.pending import SUBMITTING, TaskBatch, scheduler_named
 from tasks.executors.progress import progress_bar
-from tasks.policy import RETRIES, RETRY_SECONDS, Stage, build_batch, can_help
+from tasks.policy import Stage, build_batch
 from tasks.run import Host, Progress, Run
 
 if TYPE_CHECKING:
@@ -94,21 +96,21 @@ class WorkerHost(Host):
             return logging.getLogger(__name__)
 
 
-async def _can_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+async def _is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     try:
         await state.aresult(raise_on_failure=True)
     except Exception as error:
-        return can_help(error)
+        return STAGE_TASKS.retryable(error)
     return False
 
 
 @task(
     cache_policy=NO_CACHE,
     persist_result=False,
-    retries=RETRIES,
-    retry_delay_seconds=list(RETRY_SECONDS),
-    retry_jitter_factor=0.5,
-    retry_condition_fn=_can_help,
+    retries=STAGE_TASKS.retries,
+    retry_delay_seconds=list(replace(STAGE_TASKS, jitter=0.0).delays()),
+    retry_jitter_factor=STAGE_TASKS.jitter,
+    retry_condition_fn=_is_retryable,
     log_prints=False,
 )
 def execute(

@@ -42,6 +42,7 @@ from mudg_core.errors import (
     UnwantedError,
     VersionError,
 )
+from mudg_core.retries import PREFECT_SERVER
 from mudg_core.settings import ComputeSettings, Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.executors.pending import TaskBatch
@@ -314,7 +315,7 @@ class Done:
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Nobody sleeps; the names of the states in which tasks were closed."""
     states: list[str] = []
-    monkeypatch.setattr(tasks.executors.pending.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.executors.pending, "sleep", lambda seconds: None)
     monkeypatch.setattr(tasks.executors.pending, "_close", lambda future, state: states.append(state.name))
     return states
 
@@ -344,7 +345,7 @@ def test_f17_a_server_that_does_not_come_back_is_an_error(settings: Settings, cl
     gone = batches(*(Away() for _ in range(20)))
     with pytest.raises(OrchestrationError, match="Prefect server"):
         pending_of(settings, gone).results()
-    assert len(closed) == len(tasks.executors.pending.PAUSES)
+    assert len(closed) == PREFECT_SERVER.retries
 
 
 LATELY = "running since a moment ago"

@@ -23,9 +23,9 @@ from mudg_core.corpus.web.img2dataset import TICK_SECONDS, fetch, is_complete
 from mudg_core.corpus.web.reasons import NO_RESULT, PASSING, TIMED_OUT, stable_reason
 from mudg_core.corpus.web.shrink import How, Shrinker
 from mudg_core.errors import OrchestrationError
+from mudg_core.retries import web_links
 from mudg_core.settings import DownloadSettings
 
-MAX_PAUSE = 600.0
 KEPT = "kept"
 ROWS_PER_CALL = 1000  # whose pictures lie on the disk as they were sent, megabytes each, at a time
 _ROWS_AT_A_TIME = 100  # as it writes them
@@ -104,7 +104,7 @@ def fetch_in_rounds(
 def pause(number: int, waiting: Sequence[int], links: pa.Table, backoff: float) -> float:
     """Longer every round, and different for every shard, so that workers do not come back all at once."""
     seed = zlib.crc32(str(links["url"][waiting[0]]).encode()) + number
-    return min(MAX_PAUSE, backoff * 2.0 ** (number - 1) * random.Random(seed).uniform(0.5, 1.5))
+    return web_links(number, backoff).delay(number, random.Random(seed))
 
 
 def by_hash(links: pa.Table, positions: Sequence[int]) -> Iterator[tuple[str, list[int]]]:

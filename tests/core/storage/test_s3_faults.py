@@ -29,7 +29,7 @@ PATH = "pointers/x.json"
 def _no_waiting(monkeypatch: MonkeyPatch) -> None:
     """Backoff is right in production and a waste here; no result depends on how long it lasts."""
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.0)
-    monkeypatch.setattr("mudg_core.storage.objects_s3.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("mudg_core.retries.sleep", lambda seconds: None)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from mudg_core.corpus.shards import PARQUET_SCHEMA, read_shard
 from mudg_core.corpus.web import img2dataset, rounds
 from mudg_core.corpus.web.download import download
 from mudg_core.errors import DataError, InputError, OrchestrationError, SettingsError
+from mudg_core.retries import web_links
 from mudg_core.settings import DownloadSettings
 from tests.support import fake_img2dataset
 
@@ -113,7 +114,7 @@ def test_only_failures_that_may_pass_are_asked_again(
 def test_pauses_differ_between_shards_and_not_between_runs() -> None:
     one, other = (rounds.pause(1, [0], links_to(name), 30.0) for name in ("a", "b"))
     assert one != other and one == rounds.pause(1, [0], links_to("a"), 30.0)
-    assert rounds.pause(10, [0], links_to("a"), 600.0) == rounds.MAX_PAUSE
+    assert rounds.pause(10, [0], links_to("a"), 600.0) == web_links(10, 600.0).max_seconds == 600
 
 
 def test_hashes_are_verified_where_there_are_any(tmp_path: Path, settings: DownloadSettings) -> None:
