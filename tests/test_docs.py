@@ -352,7 +352,7 @@ def test_tables_of_the_plan_are_as_printed() -> None:
         for block in FENCED.findall(page.read_text())
         if re.match(r"stage +FLOP", block)
     }
-    assert {"README.md", "docs/scale.md"} <= quoted.keys()
+    assert {"docs/scale.md"} <= quoted.keys()
     assert {name: [line for line in lines if line not in printed] for name, lines in quoted.items()} == {
         name: [] for name in quoted
     }
