@@ -67,9 +67,9 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
     from deployments.target_runs import ALREADY_RUNNING, claim, run_url
     from flows import build_classifier as classifier
     from mudg_core.storage import ArtifactStore
-    from mudg_core.target.handed_in import check_submitted, unpacked, without_files
     from mudg_core.target.names import lookalikes
     from mudg_core.target.submissions import Submissions
+    from mudg_core.target.submitted_spec import check_submitted, unpacked, without_files
 
     ready, mine = worker_settings(settings), str(runtime.flow_run.id)
     store = ArtifactStore(ready.storage)

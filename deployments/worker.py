@@ -16,7 +16,7 @@ from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 
 from mudg_core.errors import SettingsError
 from mudg_core.settings import Json, Settings, load_settings
-from mudg_core.target.handed_in import check_paths
+from mudg_core.target.submitted_spec import check_paths
 from tasks.executors.clusters import scheduler
 from tasks.executors.session import warn_if_unreachable
 from tasks.run import prepared

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mudg_core.dataset.forgotten import marked_if_forgotten
+from mudg_core.dataset.takedowns import mark_new_takedowns
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
-from mudg_core.index.opened import check_model
+from mudg_core.index.open_index import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef
@@ -19,13 +19,13 @@ from tasks.dataset import label, retrieve, select, select_queries
 from tasks.export_classifier import hand_over
 from tasks.fetch import fetch
 from tasks.flow import flow
-from tasks.forget import exclusion, still_held, to_forget
 from tasks.gate import gate, hold_out
 from tasks.index import measure_recall
 from tasks.map import place_images
 from tasks.policy import Pending
 from tasks.report import write_report
 from tasks.run import Run, StageRecord
+from tasks.takedowns import exclusion, takedowns_in_index, takedowns_in_training_set
 from tasks.target import augment, collect_evaluation
 from tasks.train import evaluate, score_zero_shot, train
 
@@ -97,7 +97,7 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
     settings = settings.replace(target.overrides(settings), where=f"settings of target {target.name}")
     settings = settings.replace({"evaluate": {"source": target.evaluation}})
     run = Run(settings, part=target.name)
-    with marked_if_forgotten(run.store):
+    with mark_new_takedowns(run.store):
         return _build(run, target)
 
 
@@ -155,7 +155,12 @@ def start(run: Run, target: Target, version: IndexVersion, evaluation: ArtifactR
     """Data for a target, and training on it under way; the next arm's data can be built meanwhile."""
     data = build_dataset(run, target, version, evaluation)
     jobs = [
-        train.job(dataset=ref, queries=data.queries, seed=seed, without=exclusion(to_forget(run, ref)))
+        train.job(
+            dataset=ref,
+            queries=data.queries,
+            seed=seed,
+            without=exclusion(takedowns_in_training_set(run, ref)),
+        )
         for ref, seed in zip(data.by_seed, target.seeds, strict=True)
     ]
     return Started(data, train.start(run, jobs))
@@ -166,7 +171,7 @@ def build_dataset(run: Run, target: Target, version: IndexVersion, evaluation: A
     are left out (`dataset.exclude_leaks`): learning them by heart would look like a good model."""
     embeddings, shards = list(version.embeddings), list(version.shards)
     queries = augment_target(run, target)
-    held = exclusion(still_held(run, version))
+    held = exclusion(takedowns_in_index(run, version))
     found = retrieve(run, queries=queries, index=version.index, embeddings=embeddings, without=held)
     prints = fingerprint_evaluation(run, evaluation=evaluation) if evaluation else None
     leaked = find_leaks(run, found=found, embeddings=embeddings, prints=prints) if prints else None

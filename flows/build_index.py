@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from flows.removed import already_removed, without
+from flows.takedowns import already_removed, without
 from mudg_core.corpus.sources import registry
 from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
 from mudg_core.index.recall import Point
@@ -28,8 +28,8 @@ from tasks import index as tasks
 from tasks.corpus import download_shard, draw_shard
 from tasks.embed import embed, screen
 from tasks.flow import dated, flow
-from tasks.forget import forgotten_rows
 from tasks.run import Run, StageRecord
+from tasks.takedowns import takedown_rows
 
 Make = Callable[[IndexVersion | None], ArtifactRef]  # a version, in view of the current one
 
@@ -79,7 +79,7 @@ def whole(run: Run, retrain: bool) -> Make:
     learned = train(run, embeddings, training)
 
     def make(current: IndexVersion | None) -> ArtifactRef:
-        gone = {*already_removed(run, current, embeddings), *forgotten_rows(run, embeddings)}
+        gone = {*already_removed(run, current, embeddings), *takedown_rows(run, embeddings)}
         return populate(run, embeddings, training, learned, sorted(gone))
 
     return make

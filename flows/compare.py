@@ -18,11 +18,11 @@ from flows.build_classifier import (
 from flows.build_index import other_version
 from flows.compare_rows import SHOTS, Row, chosen_rows
 from flows.study_prompts import check_evaluation
-from mudg_core.dataset.forgotten import marked_if_forgotten
+from mudg_core.dataset.takedowns import mark_new_takedowns
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.comparison import METHOD
 from mudg_core.evaluate.images import Source
-from mudg_core.index.opened import check_model
+from mudg_core.index.open_index import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
@@ -76,7 +76,7 @@ def compare(
     records: list[StageRecord] = []
     chosen = chosen_rows(rows)
     made = []
-    with marked_if_forgotten(ArtifactStore(settings.storage)):
+    with mark_new_takedowns(ArtifactStore(settings.storage)):
         for target in targets:
             check_evaluation(target)
             made.append(Contest(settings, target, records, iterations).run(chosen))

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from mudg.pictures import contact_sheet, gallery
-from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.corpus.images import ShardImages
-from mudg_core.corpus.opened import open_images
+from mudg_core.corpus.shard_reader import open_images
+from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import DataError
 from mudg_core.index.coarse import Probing
-from mudg_core.index.opened import check_model, open_searcher
+from mudg_core.index.open_index import check_model, open_searcher
 from mudg_core.index.version import IndexVersion
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
@@ -103,7 +103,7 @@ def search(
     rows = found.rows[0][found.rows[0] >= 0]
     shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]
     metadata = gather_metadata(shards, rows)
-    gone = read_forgotten(store).matches(metadata)  # a version from before may have them
+    gone = read_takedowns(store).matches(metadata)  # a version from before may have them
     hits = tuple(
         Hit(facts["row"], round(float(cosine), 4), facts["caption"], facts["url"], facts)
         for facts, cosine, forgotten in zip(metadata.to_pylist(), found.cosines[0], gone, strict=False)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from mudg_core.dataset import absent, leaks, twins
+from mudg_core.dataset import absent, confusable_classes, leaks
 from mudg_core.dataset.absent import HITS, Gather, Presence, mean_vector
 from mudg_core.dataset.warning import TargetWarning, warn_of_descriptors, warn_of_few, write_warnings
 from mudg_core.encode.shard import gather_images, gather_texts
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import encoded_images
 from mudg_core.evaluate.match import warn_of_unmatched
-from mudg_core.index.opened import check_model
+from mudg_core.index.open_index import check_model
 from mudg_core.index.samples import Samples
 from mudg_core.index.vectors import Float32, Int64
 from mudg_core.index.version import load_version
@@ -88,11 +88,13 @@ def check_classes(
     searched = _search(work, read_features(work.store.folder(queries), LABELS), index, embeddings)
     presence = searched.presence()
     missing = presence.absent(settings.absent_below)
-    pairs = [pair for pair in searched.twins() if not missing[[pair.one, pair.other]].any()]
+    pairs = [pair for pair in searched.confusable_pairs() if not missing[[pair.one, pair.other]].any()]
     hits = pq.read_table(work.store.file(found, "hits.parquet"))
     labelled = pq.read_table(work.store.file(labels, "labels.parquet"))
     told = absent.warn_of_absent(names, presence, settings.absent_below)
-    told += twins.warn_of_twins(names, twins.count_swaps(pairs, hits, labelled))
+    told += confusable_classes.warn_of_confusable_classes(
+        names, confusable_classes.count_swaps(pairs, hits, labelled)
+    )
     told += warn_of_descriptors(asked)
     told += _few(work, names, labelled.column("label").to_numpy(), datasets or [])
     if leaked is not None:
@@ -130,9 +132,11 @@ class _Searched:
         known = absent.background_support(self.captions, self.rows, self.caption_hits, HITS, *where)
         return absent.presence(self.labels, self.hits, known, centre, self.texts)
 
-    def twins(self) -> list[twins.Twins]:
-        means = twins.mean_images(self.hits, self.images)
-        return twins.find_twins(self.labels, self.hits, means, mean_vector(self.pictures))
+    def confusable_pairs(self) -> list[confusable_classes.ConfusablePair]:
+        means = confusable_classes.mean_images(self.hits, self.images)
+        return confusable_classes.find_confusable_classes(
+            self.labels, self.hits, means, mean_vector(self.pictures)
+        )
 
 
 def _search(work: Work, labels: Float32, index: ArtifactRef, embeddings: Refs) -> _Searched:

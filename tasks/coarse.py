@@ -17,7 +17,7 @@ from mudg_core.index import kmeans
 from mudg_core.index.coarse import Coarse
 from mudg_core.index.kmeans import Clustering, Objectives, PairShard
 from mudg_core.index.neighbors import Neighbors, nearest
-from mudg_core.index.opened import COARSE, open_coarse
+from mudg_core.index.open_index import COARSE, open_coarse
 from mudg_core.index.pairs import NEIGHBORS, Pairs, image_sum, make_pairs
 from mudg_core.index.part import CellsOfShard, assign_shard
 from mudg_core.index.samples import Counts, Samples, draw

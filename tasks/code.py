@@ -6,12 +6,12 @@ from __future__ import annotations
 import platform
 
 from mudg_core.errors import VersionError
-from mudg_core.storage.circumstances import circumstances
+from mudg_core.storage.build_info import build_info
 
 
 def code_version() -> str:
     """The release, and of a source checkout its commit."""
-    made_by = circumstances("0" * 32, 0.0)  # of no attempt
+    made_by = build_info("0" * 32, 0.0)  # of no attempt
     return f"{made_by.mudg_version} {made_by.code_version[:12]}".strip()
 
 

@@ -13,12 +13,12 @@ from mudg_core.dataset.exact import ExactLabels, label_exactly, relabelled
 from mudg_core.dataset.hubness import HUBNESS, measure_hubness
 from mudg_core.dataset.label import pseudo_label
 from mudg_core.dataset.leaks import LEAKS, without_rows
-from mudg_core.dataset.orders import UNCERTAIN, Rule
 from mudg_core.dataset.select import Planned, Span, joined, label_spans, plan_span
+from mudg_core.dataset.selection_rules import UNCERTAIN, Rule
 from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.index.ivf import Hits
-from mudg_core.index.opened import check_model
+from mudg_core.index.open_index import check_model
 from mudg_core.index.vectors import Float32, Int64
 from mudg_core.index.version import load_version
 from mudg_core.settings import Settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mudg_core.corpus.decode import Limits
-from mudg_core.corpus.opened import RegisteredShard, open_shard
+from mudg_core.corpus.shard_reader import RegisteredShard, open_shard
 from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.processes import usable_cpus
 from mudg_core.storage import ArtifactRef, Facts

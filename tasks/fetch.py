@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from mudg_core.corpus.images import CorpusImages, Link, ShardImages
-from mudg_core.corpus.opened import has_images, open_images
+from mudg_core.corpus.shard_reader import has_images, open_images
 from mudg_core.corpus.web.reasons import PASSING
 from mudg_core.corpus.web.selected import LinkedImages
-from mudg_core.dataset import build
+from mudg_core.dataset.fetch_filter_refill import Embed, Filled, fetch_filter_refill
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.storage import ArtifactRef, Facts
 from tasks.policy import Work, stage
@@ -69,14 +69,14 @@ def fill_plan(
     shards: list[ArtifactRef],
     *,
     required: bool = True,
-) -> build.Filled:
+) -> Filled:
     """What a plan gives, written as a training set."""
     images = pq.read_table(work.store.file(found, "images.parquet"))
     links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}
     rounds, asking = _told_in_rounds(work.progress)
     with work.store.temporary() as folder:
         corpus = _images(work, links, shards, folder, asking)
-        filled = build.fill(
+        filled = fetch_filter_refill(
             plan,
             _references(work, plan, queries),
             corpus,
@@ -124,7 +124,7 @@ def _images(
     return CorpusImages(stored, {row for row, link in links.items() if link["shard"] in bare}, by_link)
 
 
-def _embedder(work: Work) -> build.Embed:
+def _embedder(work: Work) -> Embed:
     clip = work.encoder(work.settings.encode.model)
 
     def embed(images: list[Image.Image]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mudg_core.index import ivf, measure
 from mudg_core.index.drift import drift
-from mudg_core.index.opened import PART, REMOVED, open_coarse, open_searcher, own_rows, truth_of
+from mudg_core.index.open_index import PART, REMOVED, open_coarse, open_searcher, own_rows, truth_of
 from mudg_core.index.pairs import NEIGHBORS, Pairs
 from mudg_core.index.part import CellsOfShard, Votes, blocks, plan_part
 from mudg_core.index.vectors import normalised

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.fetch_filter_refill import CHOSEN
 from mudg_core.dataset.map import MAP, draw_map
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.encode.shard import gather_images

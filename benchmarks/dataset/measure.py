@@ -18,7 +18,7 @@ from flows.demo import as_target
 from mudg_core.corpus.demo.targets import TARGETS, DemoTarget
 from mudg_core.corpus.demo.things import KINDS
 from mudg_core.corpus.demo.world import DemoWorld
-from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.fetch_filter_refill import CHOSEN
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.encode.shard import EmbeddingShard, gather_images
 from mudg_core.index.version import current_version

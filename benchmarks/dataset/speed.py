@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from mudg_core.dataset.label import pseudo_label
-from mudg_core.dataset.orders import Rule
 from mudg_core.dataset.select import plan_selection
+from mudg_core.dataset.selection_rules import Rule
 from mudg_core.index.vectors import Float32, Int64, normalised
 
 PER_LABEL = 16  # queries

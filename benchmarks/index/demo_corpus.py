@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mudg_core.index.opened import open_coarse
+from mudg_core.index.open_index import open_coarse
 from mudg_core.index.pairs import NEIGHBORS
 from mudg_core.index.spill import spill
 from mudg_core.index.variants import trial

@@ -11,7 +11,7 @@ from mudg_core.errors import MissingArtifactError
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.lineage import made_from
 
 MADE = ("dataset", "model", "classifier", "report")

@@ -11,11 +11,11 @@ from flows.build_index import IndexBuild, build_index, check
 from mudg.cli.output import settings_from, show, table_of
 from mudg.cli.runs import Changes, watched
 from mudg.execution import call
-from mudg_core.corpus.forgotten import read_forgotten
+from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.encode.shard import METADATA
 from mudg_core.errors import DataError, InputError
 from mudg_core.index import measure
-from mudg_core.index.opened import open_searcher, own_rows, truth_of, unknown_rows
+from mudg_core.index.open_index import open_searcher, own_rows, truth_of, unknown_rows
 from mudg_core.index.recall import At, Point, cheapest
 from mudg_core.index.samples import Samples
 from mudg_core.index.variants import VARIANTS
@@ -141,7 +141,7 @@ def _left_out(store: ArtifactStore) -> set[int]:
 def _show_current(store: ArtifactStore, index: ArtifactRef, left_out: set[int], as_json: bool) -> None:
     """An older version may hold rows that were removed since, for a reason: nobody may miss that. Whoever
     searches it still leaves out what is forgotten."""
-    again, forgotten, note = left_out - set(removed_from(store, index)), read_forgotten(store), ""
+    again, forgotten, note = left_out - set(removed_from(store, index)), read_takedowns(store), ""
     if again and forgotten:
         known = (
             forgotten.rows_in(store.file(ref, METADATA)) for ref in load_version(store, index).embeddings

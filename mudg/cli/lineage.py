@@ -16,7 +16,7 @@ from mudg.cli.units import size
 from mudg_core.errors import InputError
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore, Manifest
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.lineage import (
     Lineage,
     bytes_of,
@@ -49,9 +49,9 @@ def run_lineage(name: str, children: bool, picture: Path | None, as_json: bool, 
 
 def _notes(store: ArtifactStore, found: Lineage) -> dict[str, str]:
     """What is to be said of artifacts of the graph, by what they are called."""
-    from mudg_core.corpus.forgotten import read_forgotten  # pyarrow
+    from mudg_core.corpus.takedowns import read_takedowns  # pyarrow
 
-    forgotten = read_forgotten(store)
+    forgotten = read_takedowns(store)
     told = {str(one.ref): forgotten.note(name) for name, one in found.found.items()}
     return {name: note for name, note in told.items() if note}
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from mudg.cli.output import console, show, table_of
-from mudg_core.corpus.forgotten import read_forgotten
+from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.encode.weights import local_files
 from mudg_core.errors import InputError
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
 from mudg_core.storage.browse import artifacts
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.train.classifiers import STAGE, copy_out, find_classifier, target_of
 
 
 def run_list(as_json: bool, settings: Settings) -> None:
     store = ArtifactStore(settings.storage)
-    forgotten = read_forgotten(store)
+    forgotten = read_takedowns(store)
     found: list[Json] = [
         {
             "model": str(manifest.ref),
@@ -48,7 +48,7 @@ def run_list(as_json: bool, settings: Settings) -> None:
 def run_export(name: str, out: Path, force: bool, as_json: bool, settings: Settings) -> None:
     store = ArtifactStore(settings.storage)
     ref = find_classifier(store, name)
-    note = read_forgotten(store).note(name_of(ref))
+    note = read_takedowns(store).note(name_of(ref))
     told = copy_out(store, ref, out, force=force) | {"out": str(out.expanduser().resolve()), "note": note}
     if note:
         said = f"{ref} {note}: build its target again, and do not hand this one on"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mudg_core.corpus.opened import TAR, CorpusShard
+from mudg_core.corpus.shard_reader import TAR, CorpusShard
 
 Link = Mapping[str, Any]  # a row's metadata: at least shard (number), file, key and url
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mudg_core.dataset.clusters import clusters
-from mudg_core.dataset.orders import BY_FEATURES, ORDERS, Images, Rule
+from mudg_core.dataset.selection_rules import BY_FEATURES, ORDERS, Images, Rule
 from mudg_core.index.serial import SERIAL
 
 Float32 = NDArray[np.float32]

@@ -15,7 +15,7 @@ from PIL import Image
 
 from mudg_core.corpus.decode import decode
 from mudg_core.corpus.shards import ShardSample, read_members, write_shard
-from mudg_core.dataset.build import CHOSEN, Filled
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, Filled
 from mudg_core.errors import DataError
 
 if TYPE_CHECKING:  # torch is slow to load, and readers of what was made do without

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mudg_core.dataset.build import CHOSEN, Filled
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, Filled
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.evaluate.images import Labelled, Source
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.index.best import Best
 from mudg_core.index.exact_products import exact_cosines_by_row, float32_error
 from mudg_core.index.products import Each, side_by_side
 from mudg_core.index.scoring import TILE, Scorer, tiles_within
+from mudg_core.index.topk import TopK
 from mudg_core.index.vectors import Bool, Float32, Int64, normalised
 
 Vectors = NDArray[np.floating]
@@ -77,7 +77,7 @@ def _best(
 ) -> tuple[Int64, Float32]:
     """The best by score over all blocks of images."""
     tiles = min(tiles_within(block_bytes, texts.shape[1], exact=exact), -(-len(shard) // TILE))
-    scorer, best = Scorer(texts.shape[1], tiles, device, each, exact=exact), Best(len(texts), keep, device)
+    scorer, best = Scorer(texts.shape[1], tiles, device, each, exact=exact), TopK(len(texts), keep, device)
     for place in range(0, len(shard), tiles * TILE):
         progress(place / len(shard))
         scorer.load(shard.read(slice(place, place + tiles * TILE)))

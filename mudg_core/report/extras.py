@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mudg_core.dataset.build import DEAD, SPARE
+from mudg_core.dataset.fetch_filter_refill import DEAD, SPARE
 from mudg_core.dataset.hubness import HUBNESS, Hubness
 from mudg_core.dataset.map import MAP, ClassMap
 from mudg_core.dataset.training_set import PROVENANCE

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from mudg_core import __version__
 from mudg_core.corpus.images import ShardImages
-from mudg_core.corpus.opened import open_images
+from mudg_core.corpus.shard_reader import open_images
 from mudg_core.corpus.shards import read_members
-from mudg_core.dataset.build import CHOSEN, DEAD, SPARE
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
 from mudg_core.dataset.warning import crowded
 from mudg_core.evaluate.accuracy import summarise

@@ -2,16 +2,16 @@
 
 from mudg_core.storage.checkpoint_bytes import Checkpoint
 from mudg_core.storage.checkpoints import Checkpoints
-from mudg_core.storage.manifest import ArtifactRef, Circumstances, Facts, FileEntry, Manifest, Recipe
+from mudg_core.storage.manifest import ArtifactRef, BuildInfo, Facts, FileEntry, Manifest, Recipe
 from mudg_core.storage.pointers import Pointer
 from mudg_core.storage.store import ArtifactStore
 
 __all__ = [
     "ArtifactRef",
     "ArtifactStore",
+    "BuildInfo",
     "Checkpoint",
     "Checkpoints",
-    "Circumstances",
     "Facts",
     "FileEntry",
     "Manifest",

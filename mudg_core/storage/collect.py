@@ -35,11 +35,11 @@ from functools import partial
 
 from mudg_core.errors import ChecksumError, ConflictError
 from mudg_core.settings import GcSettings, Json
-from mudg_core.storage.condemned import TRIES, Condemned, Mark, Marks
+from mudg_core.storage.gc_marks import TRIES, GcMarks, Mark, Marks
 from mudg_core.storage.leases import read_leases
+from mudg_core.storage.orphans import OrphanVerdict, judge_orphans
 from mudg_core.storage.retention import PARENT, Rules, kept, live_leases, read_pointers, with_ancestors
 from mudg_core.storage.store import ArtifactStore
-from mudg_core.storage.strays import StrayVerdict, judge_strays
 from mudg_core.storage.survey import Survey, moment, read_manifest, survey
 
 KEEP, WAIT, CONDEMN, DELETE = "keep", "wait", "condemn", "delete"
@@ -67,7 +67,7 @@ class Plan:
     before: Marks
     etag: str | None
     dying: list[str]
-    strays: list[StrayVerdict]
+    orphans: list[OrphanVerdict]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def collect_garbage(
     """Deletes what was condemned long enough ago, and condemns what nobody wants now. `older_than` takes the
     place of the days in the settings; pointers, leases and the grace period hold all the same."""
     rules = Rules(settings, now or datetime.now(UTC), older_than)
-    condemned = Condemned(store.objects)
+    condemned = GcMarks(store.objects)
     for _ in range(TRIES):
         plan = make_plan(store, condemned, rules)
         if dry_run:
@@ -120,7 +120,7 @@ def collect_garbage(
     raise ConflictError(what="the store changes without pause", where=store.url, fix="run again")
 
 
-def make_plan(store: ArtifactStore, condemned: Condemned, rules: Rules) -> Plan:
+def make_plan(store: ArtifactStore, condemned: GcMarks, rules: Rules) -> Plan:
     before, etag = condemned.read()
     leases = read_leases(store.objects)
     named = read_pointers(store.objects)
@@ -128,10 +128,10 @@ def make_plan(store: ArtifactStore, condemned: Condemned, rules: Rules) -> Plan:
     why = kept(found.items, named, leases, before, rules)
     dying = _dying(found, why, before, rules)
     marks = _marks(found, why, before, dying, rules)
-    strays = judge_strays(found, leases, live_leases(leases, rules.now), rules)
+    orphans = judge_orphans(found, leases, live_leases(leases, rules.now), rules)
     verdicts = [_verdict(found, name, why, before, marks, rules) for name in found.items]
-    verdicts += [Verdict(s.kind, s.name, DELETE if s.delete else KEEP, s.why, s.size) for s in strays]
-    return Plan(verdicts, marks, before, etag, _children_first(found, dying), strays)
+    verdicts += [Verdict(s.kind, s.name, DELETE if s.delete else KEEP, s.why, s.size) for s in orphans]
+    return Plan(verdicts, marks, before, etag, _children_first(found, dying), orphans)
 
 
 def sweep(store: ArtifactStore, plan: Plan) -> None:
@@ -144,8 +144,8 @@ def sweep(store: ArtifactStore, plan: Plan) -> None:
             store.withdraw(manifest)
             for entry in manifest.files:
                 store.objects.delete(manifest.path(entry.name))
-    for stray in plan.strays:
-        for path in stray.paths if stray.delete else ():
+    for orphan in plan.orphans:
+        for path in orphan.paths if orphan.delete else ():
             store.objects.delete(path)
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from mudg_core.errors import DataError, InputError, MudgError
 from mudg_core.storage import layout
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import ArtifactRef, Record
 from mudg_core.storage.objects import Objects
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mudg_core.settings import Json
 from mudg_core.storage.browse import family
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import ArtifactRef, Manifest
 from mudg_core.storage.store import ArtifactStore
 from mudg_core.storage.survey import Survey, survey

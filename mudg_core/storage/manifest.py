@@ -156,7 +156,7 @@ class FileEntry(Record):
     volatile: bool = Field(default=False, strict=True)
 
 
-class Circumstances(Record):
+class BuildInfo(Record):
     """How an artifact came about. Differs from run to run, therefore never part of the digest."""
 
     attempt: Attempt
@@ -173,7 +173,7 @@ class Manifest(Record):
     key: Hex
     files: tuple[FileEntry, ...]
     facts: JsonMap = {}
-    circumstances: Circumstances
+    circumstances: BuildInfo
 
     @model_validator(mode="after")
     def _key_is_true(self) -> Manifest:

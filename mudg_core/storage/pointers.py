@@ -11,7 +11,7 @@ import uuid
 
 from mudg_core.errors import ConflictError, DataError, InputError
 from mudg_core.storage import layout
-from mudg_core.storage.circumstances import now
+from mudg_core.storage.build_info import now
 from mudg_core.storage.manifest import ArtifactRef, Record
 from mudg_core.storage.objects import Objects
 

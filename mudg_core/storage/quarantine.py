@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from mudg_core.errors import ConflictError
 from mudg_core.storage import layout
-from mudg_core.storage.circumstances import now
+from mudg_core.storage.build_info import now
 from mudg_core.storage.objects import Objects
 
 

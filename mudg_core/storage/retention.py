@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from mudg_core.errors import DataError
 from mudg_core.settings import GcSettings
 from mudg_core.storage import layout, pointers
-from mudg_core.storage.condemned import Marks, name_of
+from mudg_core.storage.gc_marks import Marks, name_of
 from mudg_core.storage.leases import Lease
 from mudg_core.storage.objects import Objects
 from mudg_core.storage.pointers import Pointer

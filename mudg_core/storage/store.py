@@ -16,11 +16,11 @@ from pathlib import Path
 from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, MudgError, StorageError
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import browse, layout, pointers, probe
+from mudg_core.storage.build_info import build_info
 from mudg_core.storage.checkpoints import Checkpoints
-from mudg_core.storage.circumstances import circumstances
-from mudg_core.storage.condemned import Condemned
-from mudg_core.storage.contents import check_facts, collect
-from mudg_core.storage.copies import VerifiedCopies
+from mudg_core.storage.file_entries import check_facts, collect
+from mudg_core.storage.gc_marks import GcMarks
+from mudg_core.storage.local_cache import LocalCache
 from mudg_core.storage.manifest import ArtifactRef, Facts, FileEntry, Manifest, Recipe
 from mudg_core.storage.objects import Objects, open_objects
 from mudg_core.storage.objects_local import SCRATCH, disk_errors
@@ -38,8 +38,8 @@ class ArtifactStore:
         self.settings = settings
         self.objects = objects or open_objects(settings)
         cache = Path(settings.cache_dir).expanduser().absolute()
-        self._copies = VerifiedCopies(self.objects, cache)
-        self._condemned = Condemned(self.objects)
+        self._copies = LocalCache(self.objects, cache)
+        self._condemned = GcMarks(self.objects)
         self._scratch = self.objects.local_path(SCRATCH) or cache / SCRATCH
         sweep(self._scratch)
 
@@ -73,7 +73,7 @@ class ArtifactStore:
 
     def _spare(self, manifest: Manifest) -> bool:
         """Helps to delete what is being deleted, or the way would not be free to make it again."""
-        if self._condemned.spare(manifest):
+        if self._condemned.try_keep(manifest):
             return True
         self.withdraw(manifest)
         return False
@@ -111,7 +111,7 @@ class ArtifactStore:
             key=recipe.key,
             files=collect(folder, facts.volatile, str(recipe)),
             facts=facts.facts,
-            circumstances=circumstances(uuid.uuid4().hex, seconds),
+            circumstances=build_info(uuid.uuid4().hex, seconds),
         )
 
     def _upload(self, manifest: Manifest, folder: Path) -> None:

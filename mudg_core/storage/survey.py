@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from mudg_core.errors import ChecksumError
 from mudg_core.storage import layout
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import Manifest
 from mudg_core.storage.objects import Entry, Objects
 
@@ -36,7 +36,7 @@ class Item:
 
 
 @dataclass
-class Stray:
+class Orphan:
     """Files that belong together and to no artifact: how many bytes, and when the youngest was written."""
 
     size: int = 0
@@ -56,25 +56,25 @@ class Survey:
 
     items: dict[str, Item]
     damaged: frozenset[str]
-    attempts: dict[tuple[str, str], Stray]
-    checkpoints: dict[str, Stray]
-    quarantine: dict[str, Stray]
-    probes: dict[str, Stray]
-    submissions: dict[str, Stray]
-    refused: dict[str, Stray]
-    foreign: dict[str, Stray]
+    attempts: dict[tuple[str, str], Orphan]
+    checkpoints: dict[str, Orphan]
+    quarantine: dict[str, Orphan]
+    probes: dict[str, Orphan]
+    submissions: dict[str, Orphan]
+    refused: dict[str, Orphan]
+    foreign: dict[str, Orphan]
 
 
 def survey(objects: Objects) -> Survey:
     """Lists first and reads manifests then: what is committed meanwhile is seen as committed."""
-    attempts: dict[tuple[str, str], Stray] = {}
-    foreign: dict[str, Stray] = {}
+    attempts: dict[tuple[str, str], Orphan] = {}
+    foreign: dict[str, Orphan] = {}
     named: set[str] = set()
     for entry in _own(objects, layout.ARTIFACTS, foreign):
         _, stage, key, *rest = entry.path.split("/")
         named.add(f"{stage}/{key}")
         if len(rest) > 2:
-            attempts.setdefault((f"{stage}/{key}", rest[1]), Stray()).add(entry)
+            attempts.setdefault((f"{stage}/{key}", rest[1]), Orphan()).add(entry)
     read = dict(zip(sorted(named), _read(objects, sorted(named)), strict=True))
     items = {name: item for name, item in read.items() if isinstance(item, Item)}
     for item in items.values():
@@ -83,11 +83,11 @@ def survey(objects: Objects) -> Survey:
         items,
         frozenset(name for name, item in read.items() if item == "damaged"),
         attempts,
-        _strays(objects, layout.CHECKPOINTS, 3, foreign),
-        _strays(objects, layout.QUARANTINE, 4, foreign),
-        _strays(objects, layout.PROBES, 2, foreign),
-        _strays(objects, layout.SUBMISSIONS, 3, foreign),
-        _strays(objects, layout.REFUSED, 2, foreign),
+        _orphans(objects, layout.CHECKPOINTS, 3, foreign),
+        _orphans(objects, layout.QUARANTINE, 4, foreign),
+        _orphans(objects, layout.PROBES, 2, foreign),
+        _orphans(objects, layout.SUBMISSIONS, 3, foreign),
+        _orphans(objects, layout.REFUSED, 2, foreign),
         foreign,
     )
 
@@ -134,18 +134,18 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _own(objects: Objects, prefix: str, foreign: dict[str, Stray]) -> Iterator[Entry]:
+def _own(objects: Objects, prefix: str, foreign: dict[str, Orphan]) -> Iterator[Entry]:
     """What we have written below a prefix; all else is noted in `foreign`, and left alone."""
     for entry in objects.entries(prefix):
         if layout.is_own(entry.path):
             yield entry
         else:
-            foreign.setdefault(entry.path, Stray()).add(entry)
+            foreign.setdefault(entry.path, Orphan()).add(entry)
 
 
-def _strays(objects: Objects, prefix: str, depth: int, foreign: dict[str, Stray]) -> dict[str, Stray]:
+def _orphans(objects: Objects, prefix: str, depth: int, foreign: dict[str, Orphan]) -> dict[str, Orphan]:
     """By the first `depth` parts of their paths, the prefix left out."""
-    found: dict[str, Stray] = {}
+    found: dict[str, Orphan] = {}
     for entry in _own(objects, prefix, foreign):
-        found.setdefault("/".join(entry.path.split("/")[1:depth]), Stray()).add(entry)
+        found.setdefault("/".join(entry.path.split("/")[1:depth]), Orphan()).add(entry)
     return found

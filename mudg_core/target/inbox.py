@@ -26,8 +26,8 @@ from mudg_core.errors import ConflictError, MudgError
 from mudg_core.storage import layout
 from mudg_core.storage.manifest import hash_of
 from mudg_core.storage.objects import Entry, Objects
-from mudg_core.target.handed_in import read_from_afar
 from mudg_core.target.submissions import ID_DIGITS, Submission, Submissions, id_of
+from mudg_core.target.submitted_spec import read_from_afar
 
 SUFFIXES = (".yaml", ".yml")
 MOST_BYTES = 32 << 20  # what is larger is not even read

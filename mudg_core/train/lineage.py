@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.fetch_filter_refill import CHOSEN
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.dataset.warning import read_warnings
 from mudg_core.errors import DataError

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from mudg_core.dataset import absent, leaks, twins
-from mudg_core.dataset.build import CHOSEN, fill
+from mudg_core.dataset import absent, confusable_classes, leaks
 from mudg_core.dataset.clusters import clusters
 from mudg_core.dataset.exact import label_exactly
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, fetch_filter_refill
 from mudg_core.dataset.map import nearest_to_prompts
-from mudg_core.dataset.orders import BY_FEATURES, Images, Rule
 from mudg_core.dataset.select import plan_selection
+from mudg_core.dataset.selection_rules import BY_FEATURES, Images, Rule
 from mudg_core.encode.duplicates import first_copies, perceptual_hashes
 from mudg_core.evaluate.accuracy import score
 from mudg_core.evaluate.cache_model import Cache, choose
@@ -132,7 +132,9 @@ def twin_pairs() -> list[list[int]]:
     labels, means = turned(even(1, 6), 40), crowd(1, 40, 7)
     means *= np.sign((means * labels).sum(axis=1, keepdims=True))
     means[1::2] *= np.float32(0.9)
-    found = twins.find_twins(labels, np.full((40, 1), -1), means, np.zeros(2 * HALF, np.float32))
+    found = confusable_classes.find_confusable_classes(
+        labels, np.full((40, 1), -1), means, np.zeros(2 * HALF, np.float32)
+    )
     return [[pair.one, pair.other] for pair in found]
 
 
@@ -166,7 +168,7 @@ def kept() -> list[bool]:
         return images[[next(seen) for _ in shown]]
 
     settings = DatasetSettings(min_cosine=0.3)
-    filled = fill(
+    filled = fetch_filter_refill(
         pa.table(columns),
         texts,
         lambda rows: ({row: stored.getvalue() for row in rows}, {}),

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from mudg.cli.app import app
 from mudg.cli.commands.use import Prompts
-from mudg_core.corpus.forgotten import Forgotten, remember
+from mudg_core.corpus.takedowns import Takedowns, remember
 from mudg_core.encode.models import Clip
 from mudg_core.storage import ArtifactRef, Facts, Recipe
 from mudg_core.train.card import WAYS
@@ -57,7 +57,7 @@ def test_every_way_can_be_asked_for() -> None:
 def test_a_model_that_learned_a_forgotten_image_is_marked(loaded: Clip, tmp_path: Path) -> None:
     ref, out = made(tmp_path, loaded), str(tmp_path / "out")
     assert answer(mudg(tmp_path, "model", "list", "--json"))["models"][0]["note"] == ""
-    remember(store_at(tmp_path), Forgotten(marked={f"{ref.stage}/{ref.key}": 1}))
+    remember(store_at(tmp_path), Takedowns(marked={f"{ref.stage}/{ref.key}": 1}))
     assert "since forgotten" in mudg(tmp_path, "model", "list").stdout
     exported = mudg(tmp_path, "model", "export", "things", out)
     assert exported.exit_code == 0 and "do not hand this one on" in exported.stderr

@@ -1,8 +1,8 @@
-"""A store that an earlier release made is found whole by this one: content keys and stored paths have not changed.
+"""A store of an earlier release is found whole by this one: content keys and stored paths have not changed.
 
-The archive is the store of `mudg demo` with `SETTINGS`, made at commit 67dea95, without its largest files: weights
-of students, and images. A run that finds everything reads none of them. If this fails, every user's store is
-computed anew: change the algorithm version of one stage instead, and make a new archive beside this one.
+The archive is the store of `mudg demo` with `SETTINGS`, made at commit 67dea95, without its largest files
+(weights of students, and images): a run that finds everything reads none of them. If this fails, every
+user's store is computed anew: change the algorithm version of one stage instead, and add a new archive.
 """
 
 from __future__ import annotations

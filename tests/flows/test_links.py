@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mudg_core.corpus.decode import decode
-from mudg_core.dataset.build import CHOSEN, DEAD
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.encode.models import load_clip
 from tests.core.corpus.sources import making

@@ -18,16 +18,16 @@ from typer.testing import CliRunner, Result
 
 from flows.collect_garbage import collect_garbage
 from mudg.cli.app import app
-from mudg.cli.forget import read_list
+from mudg.cli.takedown import read_list
 from mudg.cli.units import age
-from mudg_core.corpus.forgotten import read_forgotten
-from mudg_core.dataset.forgotten import marked_if_forgotten
+from mudg_core.corpus.takedowns import read_takedowns
+from mudg_core.dataset.takedowns import mark_new_takedowns
 from mudg_core.encode.shard import METADATA
 from mudg_core.errors import InputError
-from mudg_core.index.opened import REMOVED
+from mudg_core.index.open_index import REMOVED
 from mudg_core.index.version import ONE, promote
 from mudg_core.settings import Settings
-from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe, circumstances
+from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe, build_info
 from tests.support.training_sets import make, make_dataset, store_at
 
 
@@ -46,7 +46,7 @@ def old_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
     store = store_at(tmp_path)
     long_ago = (datetime.now(UTC) - timedelta(days=100)).isoformat(timespec="seconds")
     with monkeypatch.context() as patch:
-        patch.setattr(circumstances, "now", lambda: long_ago)
+        patch.setattr(build_info, "now", lambda: long_ago)
         make_dataset(store)
         make(store, "cells", {}, {"x": {}})
     return store
@@ -274,15 +274,15 @@ def test_what_is_made_while_somebody_forgets_is_marked_too(tmp_path: Path) -> No
     """Both ways: by the command if it comes last, and by the run if that does."""
     store = store_at(tmp_path)
     dataset = make_dataset(store)
-    with marked_if_forgotten(store):
+    with mark_new_takedowns(store):
         mudg(tmp_path, "forget", "--url", "https://x.example/41.jpg?a=1&b=2")
         late = make(store, "model", {"inputs": {}}, {"x": {}}, dataset=dataset)
-        assert f"model/{late.key}" not in read_forgotten(store).marked
-    assert read_forgotten(store).marked[f"model/{late.key}"] == 1
-    before = read_forgotten(store).ref
-    with marked_if_forgotten(store):
+        assert f"model/{late.key}" not in read_takedowns(store).marked
+    assert read_takedowns(store).marked[f"model/{late.key}"] == 1
+    before = read_takedowns(store).ref
+    with mark_new_takedowns(store):
         make(store, "model", {"inputs": {"other": 1}}, {"x": {}}, dataset=dataset)
-    assert read_forgotten(store).ref == before, "a list that did not change costs one look"
+    assert read_takedowns(store).ref == before, "a list that did not change costs one look"
 
 
 def test_images_to_forget_are_named_in_a_file_too(tmp_path: Path) -> None:

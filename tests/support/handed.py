@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mudg_core.dataset.build import CHOSEN, DEAD
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tests.support.exported import QUERIES
 from tests.support.training_sets import make

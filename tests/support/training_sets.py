@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from mudg_core.dataset.build import CHOSEN, DEAD, Filled
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, Filled
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe

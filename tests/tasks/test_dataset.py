@@ -15,7 +15,7 @@ import pytest
 from flows.build_classifier import label_candidates
 from mudg_core.dataset.hubness import HUBNESS, Hubness
 from mudg_core.dataset.leaks import LEAKS
-from mudg_core.dataset.orders import UNCERTAIN
+from mudg_core.dataset.selection_rules import UNCERTAIN
 from mudg_core.settings import Settings, StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.dataset import select, select_queries

@@ -14,11 +14,11 @@ import pytest
 from PIL import Image
 
 from mudg_core.corpus.images import NOT_THERE
-from mudg_core.corpus.opened import TABLE, TAR, has_images
+from mudg_core.corpus.shard_reader import TABLE, TAR, has_images
 from mudg_core.corpus.shards import ShardSample, encode_jpeg, write_shard
 from mudg_core.corpus.sources import shard as registered
 from mudg_core.corpus.sources.shard import SourceFile, SourceShard
-from mudg_core.dataset.build import CHOSEN
+from mudg_core.dataset.fetch_filter_refill import CHOSEN
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.errors import DataError
 from mudg_core.settings import Settings

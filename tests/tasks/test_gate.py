@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from mudg_core.corpus.opened import TABLE, TAR
+from mudg_core.corpus.shard_reader import TABLE, TAR
 from mudg_core.corpus.shards import ShardSample, encode_jpeg, write_shard
-from mudg_core.dataset.build import CHOSEN, SPARE
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, SPARE
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.encode.shard import IMAGES, METADATA, TEXTS
 from mudg_core.evaluate.gate import VERDICT

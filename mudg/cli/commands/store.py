@@ -107,6 +107,6 @@ def forget(
     `mudg forget --url https://example.org/me.jpg`
     """
     with exit_codes(as_json):
-        from mudg.cli.forget import run_forget
+        from mudg.cli.takedown import run_takedown
 
-        run_forget(url or (), row or (), listed, dry_run, as_json, file, changes)
+        run_takedown(url or (), row or (), listed, dry_run, as_json, file, changes)

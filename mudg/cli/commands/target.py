@@ -68,7 +68,7 @@ def target_submit(
     Example: `mudg target submit footwear.yaml --wait`
     """
     with exit_codes(as_json):
-        from mudg_core.target.handed_in import read_here
+        from mudg_core.target.submitted_spec import read_here
 
         target, files = read_here(spec)
         warn_of_lookalikes(target.classes)

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from mudg_core import __version__
 from mudg_core.corpus.decode import Refused, suffix_of
-from mudg_core.corpus.forgotten import read_forgotten
 from mudg_core.corpus.shards import read_shard
-from mudg_core.dataset.build import CHOSEN
-from mudg_core.dataset.forgotten import forgotten_in
+from mudg_core.corpus.takedowns import read_takedowns
+from mudg_core.dataset.fetch_filter_refill import CHOSEN
+from mudg_core.dataset.takedowns import takedowns_in_dataset
 from mudg_core.dataset.training_set import PROVENANCE, TAR
 from mudg_core.errors import DataError, InputError
 from mudg_core.settings import Json
@@ -64,7 +64,7 @@ class Source:
         if not isinstance(queries, ArtifactRef):
             raise DataError(what=f"{ref} does not say which queries it came from", where=store.uri(ref))
         spec = json.loads(store.file(queries, SPEC).read_text())
-        without = frozenset(forgotten_in(store, ref, read_forgotten(store)))
+        without = frozenset(takedowns_in_dataset(store, ref, read_takedowns(store)))
         return cls(
             tar=store.file(ref, TAR),
             provenance=store.file(ref, PROVENANCE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from mudg_core.dataset.build import CHOSEN, SPARE
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, SPARE
 from mudg_core.dataset.held_out import SPARES, plan_held_out
 from mudg_core.index.vectors import Float32, Int64, normalised
 

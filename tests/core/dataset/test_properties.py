@@ -8,8 +8,8 @@ import pytest
 
 from mudg_core.dataset.candidates import flatten
 from mudg_core.dataset.label import pseudo_label
-from mudg_core.dataset.orders import Rule
 from mudg_core.dataset.select import plan_selection
+from mudg_core.dataset.selection_rules import Rule
 from mudg_core.index.ivf import Hits
 from mudg_core.settings import AugmentSettings
 from mudg_core.target.methods import augmentations

@@ -11,8 +11,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from mudg_core.dataset import select
-from mudg_core.dataset.orders import ORDERS, Rule
 from mudg_core.dataset.select import Features, label_spans, plan_selection
+from mudg_core.dataset.selection_rules import ORDERS, Rule
 from mudg_core.settings import DatasetSettings
 from tests.core.index.making import Float32, Int64, sphere, unit
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mudg_core.dataset.build import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.report.data import DomainScores, ReportData, TargetReport
 from mudg_core.report.gallery import MAX_IMAGES, safe_link

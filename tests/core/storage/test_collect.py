@@ -13,11 +13,11 @@ import pytest
 
 from mudg_core.errors import ConflictError, DataError, MissingArtifactError
 from mudg_core.settings import GcSettings, StorageSettings
-from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe, circumstances, layout
+from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe, build_info, layout
 from mudg_core.storage import collect as collecting
 from mudg_core.storage.browse import artifacts
 from mudg_core.storage.collect import Collection, collect_garbage
-from mudg_core.storage.condemned import Condemned, name_of
+from mudg_core.storage.gc_marks import GcMarks, name_of
 from mudg_core.storage.leases import LeaseHolder, read_leases
 from mudg_core.storage.objects import Entry
 from tests.core.storage.making import forbidden, maker, overwrite, path_of, stored
@@ -60,7 +60,7 @@ def test_what_nobody_names_is_condemned_first_and_deleted_a_grace_period_later(s
     assert actions(collect(store, 8.9 * DAY)) == {name_of(ref): "wait"} and there(store, ref)
     gone = collect(store, 9.1 * DAY)
     assert actions(gone) == {name_of(ref): "delete"} and gone.sums()["delete"]["count"] == 1
-    assert stored(store) == [] and Condemned(store.objects).read()[0] == {}
+    assert stored(store) == [] and GcMarks(store.objects).read()[0] == {}
     assert collect(store, 9.1 * DAY).verdicts == []
 
 
@@ -135,7 +135,7 @@ def test_what_was_wanted_again_is_as_good_as_new(local_settings: StorageSettings
     store = ArtifactStore(local_settings)
     ref = build(store, "cells")
     collect(store, 8 * DAY)
-    marks = Condemned(store.objects)
+    marks = GcMarks(store.objects)
     condemned, etag = marks.read()
     used = {
         name: mark.model_copy(update={"state": "used", "since": (datetime.now(UTC) + 8 * DAY).isoformat()})
@@ -203,7 +203,7 @@ def test_f40_killed_after_any_delete_the_next_one_finishes(
 
 def test_f39_a_live_lease_keeps_what_it_names_and_what_was_made_since(store: ArtifactStore) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(circumstances, "now", lambda: (datetime.now(UTC) - DAY).isoformat(timespec="seconds"))
+        patch.setattr(build_info, "now", lambda: (datetime.now(UTC) - DAY).isoformat(timespec="seconds"))
         named, other = build(store, "cells", 0), build(store, "cells", 1)
         parent = build(store, "corpus-shard")
         child = build(store, "step", parent=parent)
@@ -316,7 +316,7 @@ def test_a_parent_waits_until_its_children_may_go(local_settings: StorageSetting
     parent = build(store, "cells")
     child = build(store, "dataset", cells=parent)
     collect(store, 181 * DAY)
-    marks = Condemned(store.objects)
+    marks = GcMarks(store.objects)
     later = (datetime.now(UTC) + 181.5 * DAY).isoformat()
     marks.change(lambda m: m | {name_of(child): m[name_of(child)].model_copy(update={"since": later})})
     assert actions(collect(store, 182.2 * DAY)) == {name_of(parent): "wait", name_of(child): "wait"}
@@ -480,7 +480,7 @@ def test_two_collectors_at_once(local_settings: StorageSettings) -> None:
     store = ArtifactStore(local_settings)
     refs = [build(store, "cells", number) for number in range(3)]
     collect(store, 8 * DAY)
-    condemned = Condemned(store.objects)
+    condemned = GcMarks(store.objects)
     before, etag = condemned.read()
     collect(store, 10 * DAY)
     with pytest.raises(ConflictError):

@@ -178,7 +178,7 @@ def test_a_file_is_hashed_once_per_process(
         raise AssertionError("hashed again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("mudg_core.storage.copies.sha256_of", hashing)
+        patch.setattr("mudg_core.storage.local_cache.sha256_of", hashing)
         assert store.file(ref, SHARD) == first
         os.utime(first, ns=(1, 1))
         with pytest.raises(AssertionError, match="hashed again"):

@@ -10,8 +10,8 @@ from mudg_core.evaluate import layouts
 from mudg_core.evaluate.images import Source
 from mudg_core.settings import EvaluateSettings
 from mudg_core.target import paths
-from mudg_core.target.handed_in import read_here
 from mudg_core.target.spec import Target, load_target
+from mudg_core.target.submitted_spec import read_here
 
 
 def spec(evaluation: str) -> Path:

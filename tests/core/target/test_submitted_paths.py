@@ -14,7 +14,10 @@ from pydantic.fields import FieldInfo
 from mudg_core.encode.weights import locate, path_in
 from mudg_core.errors import InputError, ModelError
 from mudg_core.settings import AugmentSettings, Settings
-from mudg_core.target.handed_in import (
+from mudg_core.target.methods import wording
+from mudg_core.target.paths import PLACES, named_paths
+from mudg_core.target.spec import Target
+from mudg_core.target.submitted_spec import (
     THEIRS,
     check_submitted,
     read_from_afar,
@@ -22,9 +25,6 @@ from mudg_core.target.handed_in import (
     unpacked,
     without_files,
 )
-from mudg_core.target.methods import wording
-from mudg_core.target.paths import PLACES, named_paths
-from mudg_core.target.spec import Target
 
 # Settings that take any text and name no path. A new one belongs here or in PLACES.
 TEXTS = {("train", "prompt_tokens")}

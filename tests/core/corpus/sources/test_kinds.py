@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mudg_core.corpus.opened import RegisteredShard, open_shard
+from mudg_core.corpus.shard_reader import RegisteredShard, open_shard
 from mudg_core.corpus.shards import write_shard
 from mudg_core.corpus.sources import links as links_kind
 from mudg_core.corpus.sources.files import SourceFiles

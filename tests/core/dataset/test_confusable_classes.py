@@ -8,8 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mudg_core.dataset import twins
-from mudg_core.dataset.twins import Twins, count_swaps, find_twins, mean_images, warn_of_twins
+from mudg_core.dataset import confusable_classes
+from mudg_core.dataset.confusable_classes import (
+    ConfusablePair,
+    count_swaps,
+    find_confusable_classes,
+    mean_images,
+    warn_of_confusable_classes,
+)
 from mudg_core.index.vectors import Float32, Int64, normalised
 
 SEED = 0
@@ -23,8 +29,8 @@ def world(classes: int, rows: int = 40, dim: int = 16) -> tuple[Float32, Float32
     return labels, normalised(images), np.arange(classes * rows).reshape(classes, rows)
 
 
-def found(labels: Float32, images: Float32, hits: Int64) -> list[Twins]:
-    return find_twins(labels, hits, mean_images(hits, images.__getitem__), images.mean(axis=0))
+def found(labels: Float32, images: Float32, hits: Int64) -> list[ConfusablePair]:
+    return find_confusable_classes(labels, hits, mean_images(hits, images.__getitem__), images.mean(axis=0))
 
 
 def test_classes_that_are_apart_are_no_twins() -> None:
@@ -33,7 +39,7 @@ def test_classes_that_are_apart_are_no_twins() -> None:
 
 @pytest.mark.parametrize("block", [2, 512])
 def test_images_in_common_make_twins(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twins, "BLOCK", block)
+    monkeypatch.setattr(confusable_classes, "BLOCK", block)
     labels, images, hits = world(5)
     hits = hits.copy()
     hits[3, :30] = hits[1, :30]
@@ -83,8 +89,8 @@ def test_pairs_come_in_order_and_once() -> None:
 def test_swaps_are_candidates_of_one_that_are_labelled_as_the_other() -> None:
     hits = pa.table({"row": [1, 1, 1, 2, 2, 3, 4, 9], "label": [0, 1, 1, 0, 1, 0, 2, 1]})
     labelled = pa.table({"row": [4, 2, 1, 3], "label": [2, 0, 1, 2]})  # row 9 was left out
-    (pair,) = count_swaps([Twins(0, 1, 0.9, 0.5, 0.5)], hits, labelled)
+    (pair,) = count_swaps([ConfusablePair(0, 1, 0.9, 0.5, 0.5)], hits, labelled)
     assert pair.swapped == pytest.approx(2 / 5)  # row 1 of label 0, row 2 of label 1; rows 1 1 2 2 3 in all
-    (told,) = warn_of_twins(["cat", "kitten"], [pair])
+    (told,) = warn_of_confusable_classes(["cat", "kitten"], [pair])
     assert told.classes == ("cat", "kitten") and told.numbers["swapped"] == pytest.approx(0.4)
     assert "50 %" in told.message and "40 %" in told.message and "Merge" in told.message

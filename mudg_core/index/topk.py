@@ -18,7 +18,7 @@ SHARE = 64  # only this part of a block's scores is looked at closely at a time,
 PLACES = 2**32 - 1
 
 
-class Best:
+class TopK:
     """The `keep` best places of each text, over blocks of scores whose places ascend."""
 
     def __init__(self, texts: int, keep: int, device: str) -> None:

@@ -18,7 +18,7 @@ Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Turns:
+class RefillSchedule:
     """Lines in the order in which they get their chance, one party (a group, or a label) after the other.
 
     `party` and `need` are for each place in the order: its party's number from 0, and how many it needs.
@@ -62,13 +62,13 @@ class Turns:
         return lines
 
 
-def by_group(plan: pa.Table) -> Turns:
+def by_group(plan: pa.Table) -> RefillSchedule:
     """Every group on its own."""
     group, quota, turn = (plan.column(name).to_numpy() for name in ("group", "quota", "turn"))
     return _turns(np.lexsort((turn, group)), group, quota)
 
 
-def by_label(plan: pa.Table, chosen: Bool) -> Turns:
+def by_label(plan: pa.Table, chosen: Bool) -> RefillSchedule:
     """What is chosen stays; after it the others of the label, whatever their group, first turns first."""
     label, group, quota, turn = (plan.column(n).to_numpy() for n in ("label", "group", "quota", "turn"))
     _, first = np.unique(group, return_index=True)
@@ -76,5 +76,5 @@ def by_label(plan: pa.Table, chosen: Bool) -> Turns:
     return _turns(np.lexsort((group, turn, ~chosen, label)), label, quotas.astype(np.int64)[label])
 
 
-def _turns(order: Int64, party: Int64, need: Int64) -> Turns:
-    return Turns(order, np.unique(party[order], return_inverse=True)[1], need[order])
+def _turns(order: Int64, party: Int64, need: Int64) -> RefillSchedule:
+    return RefillSchedule(order, np.unique(party[order], return_inverse=True)[1], need[order])

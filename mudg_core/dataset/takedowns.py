@@ -9,25 +9,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mudg_core.corpus.forgotten import Forgotten, read_forgotten, remember
-from mudg_core.dataset.build import CHOSEN, SPARE
+from mudg_core.corpus.takedowns import Takedowns, read_takedowns, remember
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, SPARE
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.errors import MissingArtifactError
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.storage.browse import artifacts
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import Manifest
 
 DATASET, HELD_OUT, MODEL, CLASSIFIER, REPORT = "dataset", "held-out", "model", "classifier", "report"
 IMAGES = "images.parquet"
 
 
-def forgotten_in(store: ArtifactStore, dataset: ArtifactRef, forgotten: Forgotten) -> list[int]:
+def takedowns_in_dataset(store: ArtifactStore, dataset: ArtifactRef, forgotten: Takedowns) -> list[int]:
     """Rows of a training set that are of forgotten images; by their bytes too, which only candidates know."""
     return [row for row, outcome in _found(store, dataset, forgotten).items() if outcome == CHOSEN]
 
 
-def touched(store: ArtifactStore, forgotten: Forgotten) -> dict[str, int]:
+def touched(store: ArtifactStore, forgotten: Takedowns) -> dict[str, int]:
     """Training sets, held-out sets, models, classifiers and reports (`stage/key`) that hold, learned from or
     may show such an image, and how many of them. A model trained without them is clean, and so is its
     classifier. A report also shows images that were tried and refused."""
@@ -36,7 +36,7 @@ def touched(store: ArtifactStore, forgotten: Forgotten) -> dict[str, int]:
     shown = {name: sum(outcome != SPARE for outcome in told.values()) for name, told in found.items()}
     counts = {name: len(chosen) for name, chosen in rows.items()}
     for manifest in artifacts(store, HELD_OUT):
-        counts[name_of(manifest.ref)] = len(forgotten_in(store, manifest.ref, forgotten))
+        counts[name_of(manifest.ref)] = len(takedowns_in_dataset(store, manifest.ref, forgotten))
     for manifest in artifacts(store, MODEL):
         inputs = manifest.recipe.settings.get("inputs")
         without = inputs.get("without") if isinstance(inputs, dict) else None
@@ -51,26 +51,26 @@ def touched(store: ArtifactStore, forgotten: Forgotten) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def mark_touched(store: ArtifactStore, forgotten: Forgotten) -> None:
+def mark_touched(store: ArtifactStore, forgotten: Takedowns) -> None:
     """Marks all that has such an image. Whoever makes something while the list grows does it too, so that of
     both, whichever comes last sees the other's."""
-    remember(store, Forgotten(marked=touched(store, forgotten)))
+    remember(store, Takedowns(marked=touched(store, forgotten)))
 
 
 @contextmanager
-def marked_if_forgotten(store: ArtifactStore) -> Iterator[None]:
+def mark_new_takedowns(store: ArtifactStore) -> Iterator[None]:
     """For a run that makes models: what it has made by its end is marked if images that it began with were
     forgotten meanwhile. A store where nobody asks pays one look at a pointer."""
-    before = read_forgotten(store).ref
+    before = read_takedowns(store).ref
     try:
         yield
     finally:
-        after = read_forgotten(store)
+        after = read_takedowns(store)
         if after.ref != before:
             mark_touched(store, after)
 
 
-def _found(store: ArtifactStore, dataset: ArtifactRef, forgotten: Forgotten) -> dict[int, str]:
+def _found(store: ArtifactStore, dataset: ArtifactRef, forgotten: Takedowns) -> dict[int, str]:
     """Rows of all forgotten images that a training set holds or might have held, and what became of each."""
     if not forgotten:
         return {}
@@ -85,7 +85,7 @@ def _names(manifest: Manifest) -> list[str]:
     return [name_of(parent) for parent in manifest.recipe.all_parents()]
 
 
-def _candidates(store: ArtifactStore, dataset: Manifest, forgotten: Forgotten) -> list[int]:
+def _candidates(store: ArtifactStore, dataset: Manifest, forgotten: Takedowns) -> list[int]:
     found = dataset.recipe.parents.get("found")
     if isinstance(found, ArtifactRef):
         with suppress(MissingArtifactError):

@@ -14,9 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import mudg_core.dataset.fetch_filter_refill as module
 from mudg_core.corpus.images import Answer
-from mudg_core.dataset import build
-from mudg_core.dataset.build import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE, Filled, Float32, fill
+from mudg_core.dataset.fetch_filter_refill import (
+    CHOSEN,
+    DEAD,
+    SPARE,
+    UNLIKE,
+    UNREADABLE,
+    Filled,
+    Float32,
+    fetch_filter_refill,
+)
 from mudg_core.dataset.training_set import PROVENANCE, read_training_set, write_training_set
 from mudg_core.errors import DataError
 from mudg_core.settings import DatasetSettings
@@ -76,7 +85,7 @@ def row_at(plan: pa.Table, group: int, turn: int) -> int:
 def run(plan: pa.Table, web: Web, refill: str = "cluster", min_yield: float = 0, **how: Any) -> Filled:
     references = np.tile(np.array([1, 0], np.float32), (plan.num_rows, 1))
     settings = DatasetSettings.model_validate({"min_cosine": 0.5, "refill": refill, "min_yield": min_yield})
-    return fill(plan, references, web, embed, settings, **how)
+    return fetch_filter_refill(plan, references, web, embed, settings, **how)
 
 
 def outcomes(filled: Filled) -> dict[int, str]:
@@ -85,7 +94,7 @@ def outcomes(filled: Filled) -> dict[int, str]:
 
 def test_what_is_done_is_a_share_of_all_that_was_asked_for_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fetching is half of a round, and looking at what came the other."""
-    monkeypatch.setattr(build, "BLOCK", 2)
+    monkeypatch.setattr(module, "BLOCK", 2)
     plan, shares = plan_of([(8, 4)]), list[float]()
     good = {row_at(plan, 0, turn): png(LIKE) for turn in range(8) if turn > 0}
     run(plan, Web(dict(good)), progress=shares.append)
@@ -144,7 +153,7 @@ def test_cosine_is_with_its_own_reference_and_the_threshold_is_inside() -> None:
     for number, line in enumerate(plan.to_pylist()):
         references[number] = [(1, 0), (0, 1), (0.5, 0)][line["group"]]
     web = Web(dict.fromkeys(range(100, 103), png(255)))
-    filled = fill(plan, references, web, embed, DatasetSettings(min_cosine=0.5))
+    filled = fetch_filter_refill(plan, references, web, embed, DatasetSettings(min_cosine=0.5))
     by_group = {line["group"]: (line["outcome"], line["fresh_cosine"]) for line in filled.table.to_pylist()}
     assert by_group == {0: (CHOSEN, 1.0), 1: (UNLIKE, 0.0), 2: (CHOSEN, 0.5)}
 
@@ -171,7 +180,7 @@ def test_f69_the_floor_is_inside_and_unlike_images_are_alive() -> None:
 
 
 def test_f69_a_dead_pool_is_noticed_before_all_of_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "ENOUGH", 10)
+    monkeypatch.setattr(module, "ENOUGH", 10)
     web = Web({})
     with pytest.raises(DataError, match="0 of 10 images"):
         run(plan_of([(50, 1)] * 10), web, min_yield=0.05)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from flows.removed import already_removed
-from mudg_core.index.opened import REMOVED
+from flows.takedowns import already_removed
+from mudg_core.index.open_index import REMOVED
 from mudg_core.index.version import MANY, ONE, IndexVersion, load_version
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.run import Run

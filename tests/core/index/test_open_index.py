@@ -12,7 +12,7 @@ from mudg_core.errors import DataError
 from mudg_core.index import ivf
 from mudg_core.index.coarse import Centring, Coarse, Probing
 from mudg_core.index.neighbors import Neighbors
-from mudg_core.index.opened import COARSE, PART, check_model, open_part, open_searcher, truth_of
+from mudg_core.index.open_index import COARSE, PART, check_model, open_part, open_searcher, truth_of
 from mudg_core.index.part import assign_shard, blocks
 from mudg_core.index.samples import Counts, Samples
 from mudg_core.index.spill import Placement

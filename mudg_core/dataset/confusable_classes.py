@@ -26,7 +26,7 @@ BLOCK = 512  # classes that are compared with all others at a time
 
 
 @dataclass(frozen=True)
-class Twins:
+class ConfusablePair:
     """Two labels. `likeness` is 1 where each prompt is as near to the other's images as to its own, and 0
     where it is no nearer than to any image. `swapped`: candidates of one that were labelled as the other,
     as a share of all candidates of both."""
@@ -39,7 +39,9 @@ class Twins:
     swapped: float = 0.0
 
 
-def find_twins(labels: Float32, hits: Int64, means: Float32, mean_image: Float32) -> list[Twins]:
+def find_confusable_classes(
+    labels: Float32, hits: Int64, means: Float32, mean_image: Float32
+) -> list[ConfusablePair]:
     """Pairs of labels that share hits of their plain prompts, or know each other's, the most alike first.
 
     `means` are the mean images of each label's hits (see `mean_images`), `mean_image` that of the corpus.
@@ -53,7 +55,7 @@ def find_twins(labels: Float32, hits: Int64, means: Float32, mean_image: Float32
         for one, other in np.argwhere(alike).tolist():
             cosine = float(exact_cosines_by_row(labels[first + one], labels[other]))
             numbers = (cosine, float(shared[one, other]), float(likeness[one, other]))
-            found.append(Twins(first + one, other, *(round(number, 4) for number in numbers)))
+            found.append(ConfusablePair(first + one, other, *(round(number, 4) for number in numbers)))
     return sorted(found, key=lambda pair: (-pair.shared, -pair.likeness, pair.one, pair.other))
 
 
@@ -92,7 +94,7 @@ def _likeness(labels: Float32, means: Float32, mean_image: Float32, part: slice)
     return np.nan_to_num(np.minimum(theirs.T, mine), nan=0.0)
 
 
-def count_swaps(pairs: Sequence[Twins], hits: pa.Table, labelled: pa.Table) -> list[Twins]:
+def count_swaps(pairs: Sequence[ConfusablePair], hits: pa.Table, labelled: pa.Table) -> list[ConfusablePair]:
     """The same pairs with how often candidates of one (`hits`, of all queries) were labelled as the other."""
     row, label = (hits.column(name).to_numpy() for name in ("row", "label"))
     row, label = np.unique(np.stack([row, label]), axis=1)
@@ -102,15 +104,15 @@ def count_swaps(pairs: Sequence[Twins], hits: pa.Table, labelled: pa.Table) -> l
     known = rows[place] == row
     label, given = label[known], given[place][known]
 
-    def swapped(pair: Twins) -> float:
+    def swapped(pair: ConfusablePair) -> float:
         of_one, of_other = label == pair.one, label == pair.other
         swaps = (of_one & (given == pair.other)).sum() + (of_other & (given == pair.one)).sum()
         return round(float(swaps / max(1, (of_one | of_other).sum())), 4)
 
-    return [Twins(**{**asdict(pair), "swapped": swapped(pair)}) for pair in pairs]
+    return [ConfusablePair(**{**asdict(pair), "swapped": swapped(pair)}) for pair in pairs]
 
 
-def warn_of_twins(names: Sequence[str], pairs: Sequence[Twins]) -> list[TargetWarning]:
+def warn_of_confusable_classes(names: Sequence[str], pairs: Sequence[ConfusablePair]) -> list[TargetWarning]:
     found = []
     for pair in pairs:
         one, other = names[pair.one], names[pair.other]
@@ -119,7 +121,7 @@ def warn_of_twins(names: Sequence[str], pairs: Sequence[Twins]) -> list[TargetWa
     return found
 
 
-def _message(one: str, other: str, pair: Twins) -> str:
+def _message(one: str, other: str, pair: ConfusablePair) -> str:
     why = (
         f"{100 * pair.shared:.0f} % of what one finds the other finds too"
         if pair.shared >= SHARED

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mudg_core.errors import InputError, MudgError
-from mudg_core.target.handed_in import read_from_afar, read_here
 from mudg_core.target.spec import MAX_BYTES, parse_target
+from mudg_core.target.submitted_spec import read_from_afar, read_here
 
 PLAIN = "name: zoo\nclasses: [cat, dog]\n"
 

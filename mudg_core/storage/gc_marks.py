@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 from mudg_core.errors import ConflictError, DataError, InputError
 from mudg_core.storage import layout
-from mudg_core.storage.circumstances import now
+from mudg_core.storage.build_info import now
 from mudg_core.storage.manifest import ArtifactRef, Manifest, Record
 from mudg_core.storage.objects import Objects
 
@@ -42,7 +42,7 @@ def name_of(ref: ArtifactRef) -> str:
     return f"{ref.stage}/{ref.key}"
 
 
-class Condemned:
+class GcMarks:
     """The marks of one store."""
 
     def __init__(self, objects: Objects) -> None:
@@ -84,7 +84,7 @@ class Condemned:
             return
         raise ConflictError(what="the marks of garbage collection change without pause", fix="run again")
 
-    def spare(self, manifest: Manifest) -> bool:
+    def try_keep(self, manifest: Manifest) -> bool:
         """Whether an artifact that was found may be used; from now on it then stays. False: it is dying.
 
         Its own mark is enough to keep its ancestors too: a collector never lets one die before what was made

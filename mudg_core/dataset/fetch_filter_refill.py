@@ -17,7 +17,7 @@ from PIL import Image
 
 from mudg_core.corpus.decode import Refused, decode
 from mudg_core.corpus.images import Ask
-from mudg_core.dataset.turns import Bool, Int64, Turns, by_group, by_label
+from mudg_core.dataset.refill_schedule import Bool, Int64, RefillSchedule, by_group, by_label
 from mudg_core.errors import DataError
 from mudg_core.index.exact_products import exact_cosines_by_row
 from mudg_core.settings import DatasetSettings
@@ -59,7 +59,7 @@ class Filled:
         )
 
 
-def fill(
+def fetch_filter_refill(
     plan: pa.Table,
     references: Float32,
     ask: Ask,
@@ -121,7 +121,7 @@ class _Tried:
     def good(self) -> Bool:
         return np.asarray(self.verdict == CHOSEN, bool)
 
-    def work_through(self, turns: Turns, eager: bool) -> None:
+    def work_through(self, turns: RefillSchedule, eager: bool) -> None:
         while len(lines := turns.next(self.known, self.good, self._surplus() if eager else 0.0)):
             self._ask(lines)
             self.check_yield(enough=ENOUGH)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mudg_core.dataset.orders import ORDERS, Images, Rule
+from mudg_core.dataset.selection_rules import ORDERS, Images, Rule
 from tests.core.index.making import Float32, sphere
 
 SCALE = 25.0
@@ -71,7 +71,7 @@ def test_the_three_differ() -> None:
 def test_more_images_than_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     features, rule = sphere(50, 6), Rule("entropy", 5, 0, sphere(7, 6, 1))
     whole = ORDERS["entropy"](images_of(features), rule)
-    monkeypatch.setattr("mudg_core.dataset.orders.IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr("mudg_core.dataset.selection_rules.IMAGES_AT_ONCE", 7)
     assert (ORDERS["entropy"](images_of(features), rule) == whole).all()
 
 

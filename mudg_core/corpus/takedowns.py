@@ -30,7 +30,7 @@ HOW = {"model": "trained on", "classifier": "trained on", "report": "may show"}
 
 
 @dataclass(frozen=True)
-class Forgotten:
+class Takedowns:
     """`rows` are of images that have neither an address nor known bytes. `marked`: artifacts (`stage/key`)
     that hold or were trained on such an image, and how many of them."""
 
@@ -43,15 +43,15 @@ class Forgotten:
     def __bool__(self) -> bool:
         return bool(self.urls or self.contents or self.rows)
 
-    def __or__(self, other: Forgotten) -> Forgotten:
+    def __or__(self, other: Takedowns) -> Takedowns:
         names = {*self.marked, *other.marked}
         marked = {name: max(self.marked.get(name, 0), other.marked.get(name, 0)) for name in names}
-        return Forgotten(
+        return Takedowns(
             self.urls | other.urls, self.contents | other.contents, self.rows | other.rows, marked
         )
 
     @classmethod
-    def of(cls, images: pa.Table, urls: Iterable[str] = ()) -> Forgotten:
+    def of(cls, images: pa.Table, urls: Iterable[str] = ()) -> Takedowns:
         """These images (columns `row`, `url`, `sha256`), and whatever lies at these addresses."""
         lines = [(line["row"], line.get("url"), line.get("sha256")) for line in images.to_pylist()]
         return cls(
@@ -76,11 +76,11 @@ class Forgotten:
         """Rows of such images in a parquet file, read in parts."""
         return [row for found in self._found_in(file) for row in found.column("row").to_pylist()]
 
-    def with_bytes(self, files: Iterable[Path]) -> Forgotten:
+    def with_bytes(self, files: Iterable[Path]) -> Takedowns:
         """The same, and by the bytes that these parquet files know of it: copies lie at other addresses."""
         found = (batch for file in files for batch in self._found_in(file) if "sha256" in batch.schema.names)
         known = frozenset(content for batch in found for content in batch.column("sha256").to_pylist())
-        return self | Forgotten(contents=known - {None, ""})
+        return self | Takedowns(contents=known - {None, ""})
 
     def _found_in(self, file: Path) -> Iterator[pa.RecordBatch]:
         if not self:
@@ -103,17 +103,17 @@ def hash_url(url: str) -> str:
     return hashlib.sha256(url.strip().encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_forgotten(store: ArtifactStore) -> Forgotten:
+def read_takedowns(store: ArtifactStore) -> Takedowns:
     """All of it; nothing if nobody ever asked."""
     pointer = store.pointer(POINTER)
-    return load_forgotten(store, pointer.ref) if pointer else Forgotten()
+    return load_takedowns(store, pointer.ref) if pointer else Takedowns()
 
 
-def remember(store: ArtifactStore, more: Forgotten) -> Forgotten:
+def remember(store: ArtifactStore, more: Takedowns) -> Takedowns:
     """Adds to the list; what others add at the same time is not lost."""
     for _ in range(TRIES):
         pointer = store.pointer(POINTER)
-        before = load_forgotten(store, pointer.ref) if pointer else Forgotten()
+        before = load_takedowns(store, pointer.ref) if pointer else Takedowns()
         after = replace(before | more, ref=before.ref)
         if after == before:
             return before
@@ -126,13 +126,13 @@ def remember(store: ArtifactStore, more: Forgotten) -> Forgotten:
     raise ConflictError(what="the list of forgotten images changes without pause", fix="run again")
 
 
-def load_forgotten(store: ArtifactStore, ref: ArtifactRef) -> Forgotten:
+def load_takedowns(store: ArtifactStore, ref: ArtifactRef) -> Takedowns:
     body = json.loads(store.file(ref, FILE).read_text())
     kept = {name: frozenset(body[name]) for name in ("urls", "contents", "rows")}
-    return Forgotten(**kept, marked=body["marked"], ref=ref)
+    return Takedowns(**kept, marked=body["marked"], ref=ref)
 
 
-def _save(store: ArtifactStore, forgotten: Forgotten) -> ArtifactRef:
+def _save(store: ArtifactStore, forgotten: Takedowns) -> ArtifactRef:
     body = {name: sorted(getattr(forgotten, name)) for name in ("urls", "contents", "rows")}
     body["marked"] = dict(sorted(forgotten.marked.items()))  # type: ignore[assignment]
 

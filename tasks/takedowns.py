@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mudg_core.corpus.forgotten import load_forgotten, read_forgotten
-from mudg_core.dataset.forgotten import forgotten_in
+from mudg_core.corpus.takedowns import load_takedowns, read_takedowns
+from mudg_core.dataset.takedowns import takedowns_in_dataset
 from mudg_core.encode.shard import METADATA
 from mudg_core.index.version import IndexVersion
 from mudg_core.storage import ArtifactRef, Facts
@@ -19,32 +19,32 @@ ROWS = "rows.npy"
 
 
 @stage("forgotten-rows")
-def find_forgotten(work: Work, *, embedding: ArtifactRef, forgotten: ArtifactRef) -> Facts:
+def find_takedowns(work: Work, *, embedding: ArtifactRef, forgotten: ArtifactRef) -> Facts:
     """Rows of one shard. Kept, as every build asks again, and a list changes rarely."""
-    rows = load_forgotten(work.store, forgotten).rows_in(work.store.file(embedding, METADATA))
+    rows = load_takedowns(work.store, forgotten).rows_in(work.store.file(embedding, METADATA))
     np.save(work.scratch / ROWS, np.array(rows, np.int64))
     return Facts({"rows": len(rows)})
 
 
-def forgotten_rows(run: Run, embeddings: Sequence[ArtifactRef]) -> list[int]:
+def takedown_rows(run: Run, embeddings: Sequence[ArtifactRef]) -> list[int]:
     """Of all these shards; a store where nobody ever asked pays nothing."""
-    forgotten = read_forgotten(run.store)
+    forgotten = read_takedowns(run.store)
     if not forgotten or forgotten.ref is None:
         return []
-    jobs = [find_forgotten.job(embedding=ref, forgotten=forgotten.ref) for ref in embeddings]
-    found = find_forgotten.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
+    jobs = [find_takedowns.job(embedding=ref, forgotten=forgotten.ref) for ref in embeddings]
+    found = find_takedowns.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
     some = [ref for ref in found if run.store.manifest(ref).facts["rows"]]
     return [int(row) for ref in some for row in np.load(run.store.file(ref, ROWS), allow_pickle=False)]
 
 
-def still_held(run: Run, version: IndexVersion) -> list[int]:
+def takedowns_in_index(run: Run, version: IndexVersion) -> list[int]:
     """Forgotten rows that a version has all the same: somebody went back to an older one."""
-    return sorted(set(forgotten_rows(run, version.embeddings)) - set(removed_from(run.store, version.index)))
+    return sorted(set(takedown_rows(run, version.embeddings)) - set(removed_from(run.store, version.index)))
 
 
-def to_forget(run: Run, dataset: ArtifactRef) -> list[int]:
+def takedowns_in_training_set(run: Run, dataset: ArtifactRef) -> list[int]:
     """Rows of a training set that nothing may be trained on any more."""
-    return forgotten_in(run.store, dataset, read_forgotten(run.store))
+    return takedowns_in_dataset(run.store, dataset, read_takedowns(run.store))
 
 
 def exclusion(rows: list[int]) -> list[int] | None:

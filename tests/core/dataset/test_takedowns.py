@@ -12,29 +12,32 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mudg_core.corpus.forgotten import Forgotten, remember
-from mudg_core.dataset.build import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
+from mudg_core.corpus.takedowns import Takedowns, remember
 from mudg_core.dataset.export import FORMATS, Source, export
-from mudg_core.dataset.forgotten import forgotten_in, touched
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
+from mudg_core.dataset.takedowns import takedowns_in_dataset, touched
 from mudg_core.dataset.training_set import PROVENANCE, read_training_set
 from mudg_core.errors import DataError
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from tests.support.training_sets import IMAGES, labels, make, make_dataset, make_report, store_at
 
 URL = "https://x.example/{}.jpg?a=1&b=2"
 CLIP: Any = SimpleNamespace(pixels=lambda image: np.asarray(image.convert("RGB"))[:1, :1])
 
 
-def forget(*rows: int) -> Forgotten:
-    return Forgotten.of(pa.table({"row": pa.array([], pa.int64())}), [URL.format(row) for row in rows])
+def forget(*rows: int) -> Takedowns:
+    return Takedowns.of(pa.table({"row": pa.array([], pa.int64())}), [URL.format(row) for row in rows])
 
 
 def test_rows_of_a_training_set_by_their_addresses(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     ref = make_dataset(store)
-    assert forgotten_in(store, ref, forget(39, 41, 44, 99)) == [41, 44]  # 39 is a dead link: never taken
-    assert forgotten_in(store, ref, Forgotten()) == []
+    assert takedowns_in_dataset(store, ref, forget(39, 41, 44, 99)) == [
+        41,
+        44,
+    ]  # 39 is a dead link: never taken
+    assert takedowns_in_dataset(store, ref, Takedowns()) == []
 
 
 def test_rows_of_a_training_set_by_bytes_that_only_its_candidates_know(tmp_path: Path) -> None:
@@ -53,7 +56,7 @@ def test_rows_of_a_training_set_by_bytes_that_only_its_candidates_know(tmp_path:
         return Facts()
 
     ref = store.build(Recipe(stage="dataset", algorithm=2, parents={"found": found}), copy)
-    assert forgotten_in(store, ref, Forgotten(contents=frozenset(["aa"]))) == [41]
+    assert takedowns_in_dataset(store, ref, Takedowns(contents=frozenset(["aa"]))) == [41]
 
 
 def test_training_goes_without_them(tmp_path: Path) -> None:
@@ -96,7 +99,7 @@ def test_what_learned_from_them_is_told(tmp_path: Path) -> None:
     expected = {dataset: 2, trained: 2, half: 1, report: 2}
     assert found == {name_of(ref): count for ref, count in expected.items()}
     assert not {name_of(ref) for ref in (clean, apart, silent, other)} & found.keys()
-    assert touched(store, Forgotten()) == {}
+    assert touched(store, Takedowns()) == {}
 
 
 def copy_of(store: ArtifactStore, ref: ArtifactRef, stage: str, **outcomes: list[str]) -> ArtifactRef:
@@ -131,4 +134,4 @@ def test_images_that_were_held_out_are_told_too(tmp_path: Path) -> None:
     held_out = copy_of(store, make_dataset(store), "held-out")
     found = touched(store, forget(41, 44))
     assert found[name_of(held_out)] == 2
-    assert Forgotten(marked=found).note(name_of(held_out)) == "holds 2 images since forgotten"
+    assert Takedowns(marked=found).note(name_of(held_out)) == "holds 2 images since forgotten"

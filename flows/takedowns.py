@@ -8,19 +8,19 @@ import numpy as np
 
 from mudg_core.index.version import IndexVersion, current_version, shards_of
 from mudg_core.storage import ArtifactRef
-from mudg_core.storage.condemned import name_of
+from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import hash_of
 from tasks import index as tasks
 from tasks.corpus import draw_shard
-from tasks.forget import forgotten_rows
 from tasks.run import Run
+from tasks.takedowns import takedown_rows
 
 
 def without(run: Run, removed: Sequence[int], current: IndexVersion | None) -> ArtifactRef:
     """A version less some rows. Whoever takes rows out asks for nothing else, and may have other settings
     than those who built it: model, cells and shards stay, and only parts that hold such rows are made."""
     version = current or current_version(run.store)  # which says that there is none
-    gone = {*removed, *tasks.removed_from(run.store, version.index), *forgotten_rows(run, version.embeddings)}
+    gone = {*removed, *tasks.removed_from(run.store, version.index), *takedown_rows(run, version.embeddings)}
     parts, jobs = list(version.parts), {}
     for number, ref in enumerate(version.parts):
         inputs = tasks.inputs_of(run.store, ref)

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from mudg.cli.output import settings_from, show, table_of
-from mudg_core.corpus.forgotten import COLUMNS, Forgotten, read_forgotten, remember
-from mudg_core.dataset.forgotten import mark_touched, touched
+from mudg_core.corpus.takedowns import COLUMNS, Takedowns, read_takedowns, remember
+from mudg_core.dataset.takedowns import mark_touched, touched
 from mudg_core.encode.shard import METADATA, EmbeddingShard, gather_metadata
 from mudg_core.errors import InputError, MissingArtifactError
-from mudg_core.index.opened import unknown_rows
+from mudg_core.index.open_index import unknown_rows
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json
 from mudg_core.storage import ArtifactRef, ArtifactStore
@@ -33,7 +33,7 @@ WHAT = {
 }
 
 
-def run_forget(
+def run_takedown(
     urls: Sequence[str],
     rows: Sequence[int],
     listed: Path | None,
@@ -48,9 +48,9 @@ def run_forget(
     store = ArtifactStore(settings.storage)
     asked, numbers = read_list(urls, rows, listed)
     version = _version(store)
-    more = Forgotten.of(_images(store, version, numbers), asked).with_bytes(_known(store, version))
+    more = Takedowns.of(_images(store, version, numbers), asked).with_bytes(_known(store, version))
     held = _held(store, version, more)
-    more = more | Forgotten(marked=touched(store, read_forgotten(store) | more))
+    more = more | Takedowns(marked=touched(store, read_takedowns(store) | more))
     result: Json = {"dry_run": dry_run, "addresses": len(asked), "rows": held, "index": None}
     result["touched"] = dict(sorted(more.marked.items()))
     if not dry_run:
@@ -107,7 +107,7 @@ def _known(store: ArtifactStore, version: IndexVersion | None) -> Iterator[Path]
         yield store.file(whole, METADATA)
 
 
-def _held(store: ArtifactStore, version: IndexVersion | None, more: Forgotten) -> list[int]:
+def _held(store: ArtifactStore, version: IndexVersion | None, more: Takedowns) -> list[int]:
     """Rows of the current index that are of such images, and that it does not leave out yet."""
     if version is None:
         return []

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import mudg_core
-from mudg_core.storage.manifest import Circumstances
+from mudg_core.storage.manifest import BuildInfo
 
 
-def circumstances(attempt: str, seconds: float) -> Circumstances:
-    return Circumstances(
+def build_info(attempt: str, seconds: float) -> BuildInfo:
+    return BuildInfo(
         attempt=attempt,
         created=now(),
         seconds=round(seconds, 3),

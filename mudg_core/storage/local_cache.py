@@ -19,7 +19,7 @@ from mudg_core.storage.objects_local import disk_errors
 DOWNLOADS = 2  # a transfer that was cut short deserves a second try; a damaged object stays damaged
 
 
-class VerifiedCopies:
+class LocalCache:
     def __init__(self, objects: Objects, cache: Path) -> None:
         self.objects, self.cache = objects, cache
         self._seen: dict[Path, tuple[str, int, int, int]] = {}

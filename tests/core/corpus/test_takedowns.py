@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mudg_core.corpus import forgotten as lists
-from mudg_core.corpus.forgotten import Forgotten, read_forgotten, remember
+from mudg_core.corpus import takedowns as lists
+from mudg_core.corpus.takedowns import Takedowns, read_takedowns, remember
 from tests.support.training_sets import store_at
 
 IMAGES = pa.table(
@@ -22,14 +22,14 @@ IMAGES = pa.table(
 
 
 def test_an_image_is_known_by_its_address_and_by_its_bytes() -> None:
-    by_url = Forgotten.of(IMAGES.slice(0, 0), [" http://x/1 "])
+    by_url = Takedowns.of(IMAGES.slice(0, 0), [" http://x/1 "])
     assert by_url.matches(IMAGES).tolist() == [True, False, True, False, False]
-    by_row = Forgotten.of(IMAGES.slice(0, 1))
+    by_row = Takedowns.of(IMAGES.slice(0, 1))
     assert by_row.matches(IMAGES).tolist() == [True, False, True, True, False]
     assert by_row.rows == frozenset()  # a row number means another image in another corpus
-    bare = Forgotten.of(IMAGES.slice(4, 1))
+    bare = Takedowns.of(IMAGES.slice(4, 1))
     assert bare.rows == {5} and bare.matches(IMAGES).tolist() == [False] * 4 + [True]
-    assert Forgotten().matches(IMAGES).tolist() == [False] * 5 and not Forgotten()
+    assert Takedowns().matches(IMAGES).tolist() == [False] * 5 and not Takedowns()
     assert by_url.matches(IMAGES.select(["row", "sha256"])).tolist() == [False] * 5
 
 
@@ -37,7 +37,7 @@ def test_rows_of_a_file_are_found_part_by_part(tmp_path: Path) -> None:
     rows = np.arange(200_000)
     table = pa.table({"row": rows, "url": [f"http://x/{row % 70_000}" for row in rows]})
     pq.write_table(table, tmp_path / "x.parquet")
-    found = Forgotten.of(table.slice(69_999, 1)).rows_in(tmp_path / "x.parquet")
+    found = Takedowns.of(table.slice(69_999, 1)).rows_in(tmp_path / "x.parquet")
     assert found == [69_999, 139_999]
 
 
@@ -46,22 +46,22 @@ def test_what_lies_at_an_address_is_known_by_its_bytes_too(tmp_path: Path) -> No
     files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for file, part in zip(files, (IMAGES.slice(0, 2), IMAGES.slice(2)), strict=True):
         pq.write_table(part, file)
-    by_url = Forgotten.of(IMAGES.slice(0, 0), ["http://x/1"])
+    by_url = Takedowns.of(IMAGES.slice(0, 0), ["http://x/1"])
     widened = by_url.with_bytes(files)
     assert widened.contents == {"aa", "cc"} and widened.urls == by_url.urls
     assert widened.matches(IMAGES).tolist() == [True, False, True, True, False]
-    elsewhere = Forgotten.of(IMAGES.slice(0, 0), ["http://x/9"])
+    elsewhere = Takedowns.of(IMAGES.slice(0, 0), ["http://x/9"])
     assert elsewhere.with_bytes(files) == elsewhere
 
 
 def test_the_list_only_grows_and_hides_addresses(tmp_path: Path) -> None:
     store = store_at(tmp_path)
-    assert read_forgotten(store) == Forgotten()
-    first = remember(store, Forgotten.of(IMAGES.slice(0, 1)))
-    again = remember(store, Forgotten.of(IMAGES.slice(0, 1)))
-    assert again == first == read_forgotten(store) and first.ref is not None
-    remember(store, Forgotten.of(IMAGES.slice(1, 1), ["http://x/9"]) | Forgotten(marked={"model/a": 2}))
-    now = read_forgotten(store)
+    assert read_takedowns(store) == Takedowns()
+    first = remember(store, Takedowns.of(IMAGES.slice(0, 1)))
+    again = remember(store, Takedowns.of(IMAGES.slice(0, 1)))
+    assert again == first == read_takedowns(store) and first.ref is not None
+    remember(store, Takedowns.of(IMAGES.slice(1, 1), ["http://x/9"]) | Takedowns(marked={"model/a": 2}))
+    now = read_takedowns(store)
     assert now.urls > first.urls and now.contents == {"aa", "bb"} and len(now.urls) == 3
     assert now.note("model/a") == "trained on 2 images since forgotten" and now.note("model/b") == ""
     text = store.file(now.ref, lists.FILE).read_text() if now.ref else ""
@@ -75,12 +75,12 @@ def test_two_who_add_at_once_lose_nothing(tmp_path: Path) -> None:
     def and_another(*arguments: object) -> object:
         calls.append(1)
         if len(calls) == 1:
-            remember(store_at(tmp_path), Forgotten(contents=frozenset(["other"])))
+            remember(store_at(tmp_path), Takedowns(contents=frozenset(["other"])))
         return save(*arguments)  # type: ignore[arg-type]
 
     lists._save, kept = and_another, lists._save  # type: ignore[assignment]
     try:
-        remember(store, Forgotten(contents=frozenset(["mine"])))
+        remember(store, Takedowns(contents=frozenset(["mine"])))
     finally:
         lists._save = kept
-    assert read_forgotten(store).contents == {"mine", "other"}
+    assert read_takedowns(store).contents == {"mine", "other"}
