@@ -67,7 +67,7 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
     from deployments.target_runs import ALREADY_RUNNING, claim, run_url
     from flows import build_classifier as classifier
     from mudg_core.storage import ArtifactStore
-    from mudg_core.target.names import lookalikes
+    from mudg_core.target.class_names import lookalikes
     from mudg_core.target.submissions import Submissions
     from mudg_core.target.submitted_spec import check_submitted, unpacked, without_files
 

@@ -12,7 +12,7 @@ from mudg_core.index.open_index import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef
-from mudg_core.target.methods import wording
+from mudg_core.target.prompts import wording
 from mudg_core.target.spec import Target
 from tasks.checks import check_classes, find_leaks, fingerprint_evaluation
 from tasks.dataset import label, retrieve, select, select_queries

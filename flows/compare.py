@@ -26,7 +26,7 @@ from mudg_core.index.open_index import check_model
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
-from mudg_core.target.descriptors import speaks_of
+from mudg_core.target.descriptor_pool import speaks_of
 from mudg_core.target.spec import Target
 from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
 from tasks.flow import flow

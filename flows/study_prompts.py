@@ -8,8 +8,8 @@ from flows.build_classifier import augment_target, collect
 from mudg_core.errors import InputError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
-from mudg_core.target.descriptors import speaks_of
-from mudg_core.target.methods import said_by_class, wording
+from mudg_core.target.descriptor_pool import speaks_of
+from mudg_core.target.prompts import said_by_class, wording
 from mudg_core.target.spec import Target
 from tasks.flow import flow
 from tasks.run import Run, StageRecord

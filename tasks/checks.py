@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from mudg_core.dataset import absent, confusable_classes, leaks
-from mudg_core.dataset.absent import HITS, Gather, Presence, mean_vector
+from mudg_core.dataset import absent_classes, confusable_classes, leaks
+from mudg_core.dataset.absent_classes import HITS, Gather, Presence, mean_vector
 from mudg_core.dataset.warning import TargetWarning, warn_of_descriptors, warn_of_few, write_warnings
 from mudg_core.encode.shard import gather_images, gather_texts
 from mudg_core.encode.weights import weights_digest
@@ -91,7 +91,7 @@ def check_classes(
     pairs = [pair for pair in searched.confusable_pairs() if not missing[[pair.one, pair.other]].any()]
     hits = pq.read_table(work.store.file(found, "hits.parquet"))
     labelled = pq.read_table(work.store.file(labels, "labels.parquet"))
-    told = absent.warn_of_absent(names, presence, settings.absent_below)
+    told = absent_classes.warn_of_absent(names, presence, settings.absent_below)
     told += confusable_classes.warn_of_confusable_classes(
         names, confusable_classes.count_swaps(pairs, hits, labelled)
     )
@@ -129,8 +129,8 @@ class _Searched:
     def presence(self) -> Presence:
         centre = mean_vector(self.captions)
         where = (self.images, self.texts, centre)
-        known = absent.background_support(self.captions, self.rows, self.caption_hits, HITS, *where)
-        return absent.presence(self.labels, self.hits, known, centre, self.texts)
+        known = absent_classes.background_support(self.captions, self.rows, self.caption_hits, HITS, *where)
+        return absent_classes.presence(self.labels, self.hits, known, centre, self.texts)
 
     def confusable_pairs(self) -> list[confusable_classes.ConfusablePair]:
         means = confusable_classes.mean_images(self.hits, self.images)

@@ -9,11 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mudg_core.dataset import candidates
-from mudg_core.dataset.exact import ExactLabels, label_exactly, relabelled
-from mudg_core.dataset.hubness import HUBNESS, measure_hubness
-from mudg_core.dataset.label import pseudo_label
+from mudg_core.dataset.cluster_selection import Planned, Span, joined, label_spans, plan_span
 from mudg_core.dataset.leaks import LEAKS, without_rows
-from mudg_core.dataset.select import Planned, Span, joined, label_spans, plan_span
+from mudg_core.dataset.pseudo_labels import (
+    HUBNESS,
+    ExactLabels,
+    label_exactly,
+    measure_hubness,
+    pseudo_label,
+    relabelled,
+)
 from mudg_core.dataset.selection_rules import UNCERTAIN, Rule
 from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
 from mudg_core.encode.weights import weights_digest

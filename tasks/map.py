@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mudg_core.dataset.fetch_filter_refill import CHOSEN
-from mudg_core.dataset.map import MAP, draw_map
+from mudg_core.dataset.image_map import MAP, draw_map
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.encode.shard import gather_images
 from mudg_core.storage import ArtifactRef, Facts

@@ -10,7 +10,7 @@ from mudg_core.evaluate.images import EvaluationSet, Source, write_evaluation
 from mudg_core.report.charts import prompt_study
 from mudg_core.settings import AugmentSettings
 from mudg_core.storage import ArtifactRef, Facts
-from mudg_core.target.methods import FILES, METHODS, augmentations, chosen_pool, of_descriptors
+from mudg_core.target.prompts import FILES, METHODS, augmentations, chosen_pool, of_descriptors
 from mudg_core.target.queries import Queries, read_queries, read_ranked, write_queries
 from mudg_core.target.spec import Target
 from tasks.policy import Work, stage

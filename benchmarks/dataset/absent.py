@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.dataset.absent import HITS, Presence, background_support, presence
+from mudg_core.dataset.absent_classes import HITS, Presence, background_support, presence
 from mudg_core.index.vectors import Float32, Int64, normalised
 
 BACKGROUND = 500

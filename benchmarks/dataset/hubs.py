@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mudg_core.dataset.candidates import flatten
-from mudg_core.dataset.label import pseudo_label
+from mudg_core.dataset.pseudo_labels import pseudo_label
 from mudg_core.index.ivf import Hits
 from mudg_core.index.vectors import normalised
 

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from mudg_core.dataset.label import pseudo_label
-from mudg_core.dataset.select import plan_selection
+from mudg_core.dataset.cluster_selection import plan_selection
+from mudg_core.dataset.pseudo_labels import pseudo_label
 from mudg_core.dataset.selection_rules import Rule
 from mudg_core.index.vectors import Float32, Int64, normalised
 

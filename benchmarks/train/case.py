@@ -10,8 +10,7 @@ import numpy as np
 
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.settings import TrainSettings
-from mudg_core.target.descriptors import subsample
-from mudg_core.target.grammar import built_in
+from mudg_core.target.descriptor_pool import built_in, subsample
 
 IMAGES = 256
 

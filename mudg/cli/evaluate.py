@@ -15,10 +15,10 @@ from mudg_core.evaluate.layouts import open_layout
 from mudg_core.evaluate.listed import ListedImages
 from mudg_core.evaluate.match import warn_of_unmatched
 from mudg_core.settings import Json, Settings
-from mudg_core.target.classes_from import class_names
-from mudg_core.target.names import NameCheck, check_classes
+from mudg_core.target.class_names import NameCheck, check_classes
+from mudg_core.target.published import class_names
 from mudg_core.target.spec import Target
-from mudg_core.target.text import parse_json, read_text
+from mudg_core.target.user_files import parse_json, read_text
 
 if TYPE_CHECKING:
     from mudg_core.evaluate.classifier import Classifier

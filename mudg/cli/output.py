@@ -20,7 +20,7 @@ from rich.console import Console
 from mudg.ops.stack.running import Stack, find_stack
 from mudg_core.errors import MudgError, SettingsError
 from mudg_core.settings import Json, Settings, load_settings
-from mudg_core.target.names import lookalikes
+from mudg_core.target.class_names import lookalikes
 from mudg_core.visible import one_line, visible
 from mudg_core.yaml_text import load as load_yaml
 

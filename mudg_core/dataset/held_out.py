@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mudg_core.dataset.cluster_selection import Features, plan_selection
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, SPARE
-from mudg_core.dataset.label import COLUMNS
 from mudg_core.dataset.leaks import candidate_pictures, find_leaks, joined, without_rows
-from mudg_core.dataset.select import Features, plan_selection
+from mudg_core.dataset.pseudo_labels import COLUMNS
 from mudg_core.dataset.selection_rules import Rule
 from mudg_core.index.vectors import Int64
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.errors import InputError
-from mudg_core.target.names import same
+from mudg_core.target.class_names import same
 
 SHOWN = 5
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mudg_core.evaluate.accuracy import Score, score
 from mudg_core.settings import AugmentSettings, Json
-from mudg_core.target.augment import Encoder, random_choice
-from mudg_core.target.methods import Augmentations, of_descriptors
+from mudg_core.target.descriptor_selection import Encoder, random_choice
+from mudg_core.target.prompts import Augmentations, of_descriptors
 from mudg_core.target.spec import Target
 
 Float32 = NDArray[np.float32]

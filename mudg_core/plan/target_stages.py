@@ -6,7 +6,7 @@ after a model is there is in `judged_stages.py`.
 
 from __future__ import annotations
 
-from mudg_core.dataset.select import IMAGES_AT_ONCE
+from mudg_core.dataset.cluster_selection import IMAGES_AT_ONCE
 from mudg_core.index.codes import vector_bytes
 from mudg_core.plan.cost import FLOAT, HALF, Cost, product
 from mudg_core.plan.towers import Tower

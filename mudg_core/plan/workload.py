@@ -8,9 +8,8 @@ from mudg_core.encode.models import model_config
 from mudg_core.errors import InputError
 from mudg_core.plan.towers import Towers, towers
 from mudg_core.settings import AugmentSettings, Settings
-from mudg_core.target.baselines import WAFFLES
-from mudg_core.target.descriptors import read_pool
-from mudg_core.target.grammar import built_in
+from mudg_core.target.descriptor_pool import built_in, read_pool
+from mudg_core.target.prompts import WAFFLES
 
 USUAL_CLASSES = 10
 

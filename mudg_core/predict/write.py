@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from mudg_core.dataset.export.tables import cell
+from mudg_core.dataset.export.formats import cell
 from mudg_core.predict.run import Prediction
 
 WIDEST = 40  # letters of a class name in a table

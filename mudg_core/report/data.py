@@ -6,8 +6,8 @@ whoever gathers the numbers (a Prefect task, a notebook) needs to know nothing a
 
 from dataclasses import dataclass
 
-from mudg_core.dataset.hubness import Hubness
-from mudg_core.dataset.map import ClassMap
+from mudg_core.dataset.image_map import ClassMap
+from mudg_core.dataset.pseudo_labels import Hubness
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.evaluate.gate import Verdict
 from mudg_core.report.measured import Measures

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mudg_core.dataset.fetch_filter_refill import DEAD, SPARE
-from mudg_core.dataset.hubness import HUBNESS, Hubness
-from mudg_core.dataset.map import MAP, ClassMap
+from mudg_core.dataset.image_map import MAP, ClassMap
+from mudg_core.dataset.pseudo_labels import HUBNESS, Hubness
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.dataset.warning import TargetWarning, read_warnings
 from mudg_core.storage import ArtifactRef, ArtifactStore

@@ -2,19 +2,28 @@
 
 What a dataset's classes are called, and in which order they come, is decided here alone. So `classes_from`
 and `evaluation` agree when they name the same folder.
+
+*.txt        one name a line (FGVC's variants.txt), or "n01440764 tench" (ImageNet's)
+*.json       CoOp's and Dassl's split_zhou_*.json: {"train": [[file, label, class], ...]}
+a folder     one of these files in it, else folders CLASS/ or DOMAIN/CLASS/. Those of ImageNet and its
+             relatives are WordNet numbers (n01440764) or class numbers (0 to 999): classnames.txt, in the
+             folder or beside it, has their names
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mudg_core.errors import InputError
-from mudg_core.target.text import listed, parse_json, read_text
+from mudg_core.target.class_names import same
+from mudg_core.target.user_files import listed, parse_json, read_text
 
 MAX_BYTES = 64 << 20
 MAX_FOLDERS = 100_000
@@ -115,3 +124,115 @@ def is_image(name: str) -> bool:
 
 def spaced(name: str) -> str:
     return " ".join(name.replace("_", " ").split())
+
+
+NAMES = "classnames.txt"
+SOLUTION = "LOC_val_solution.csv"  # of images that lie in no class folder
+FIX_NUMBERS = 'put ImageNet\'s classnames.txt ("n01440764 tench" a line) into it or beside it'
+LINE = re.compile(r"(n\d{8})\s+(.+)")
+NUMBER = re.compile(r"n\d{8}")
+INDEX = re.compile(r"\d{1,4}")
+# Where the images to evaluate on lie below what people call their ImageNet folder.
+PLACES = ("", "val", "images/val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "images")
+# The published list calls two pairs of classes the same; these are WordNet's own words for one of each.
+TOLD_APART = {"n04008634": "projectile", "n04355933": "sunglass"}
+
+
+@dataclass(frozen=True)
+class NumberedFolders:
+    """Class folders in the order of the published list; classes without a folder are left out."""
+
+    place: Path
+    names: list[Named]
+    folders: list[Path]
+
+
+def by_number(lines: Sequence[Named]) -> dict[str, Named]:
+    """WordNet number to (name, place), in order; empty unless every line has a number."""
+    found = [LINE.fullmatch(line) for line, _ in lines]
+    pairs = [(match, place) for match, (_, place) in zip(found, lines, strict=True) if match]
+    if len(pairs) < len(lines):
+        return {}
+    often = Counter(same(match[2]) for match, _ in pairs)
+    names: dict[str, Named] = {}
+    for match, place in pairs:
+        if match[1] in names:
+            raise InputError(what=f"{match[1]} is there already", where=place, fix="remove one of the two")
+        twin = often[same(match[2])] > 1
+        names[match[1]] = TOLD_APART.get(match[1], match[2]) if twin else match[2], place
+    return names
+
+
+def find_names(*near: Path) -> dict[str, Named]:
+    """The first list of numbered names in or beside these folders, or in an `imagenet` beside them."""
+    for folder in (path.absolute() for path in near):
+        for place in (folder, folder.parent, folder.parent / "imagenet", folder.parent.parent / "imagenet"):
+            if (place / NAMES).is_file() and (names := by_number(read_list(place / NAMES))):
+                return names
+    return {}
+
+
+def numbered_folders(root: Path, *near: Path) -> NumberedFolders | None:
+    """Class folders that are numbers, in the folder or where such folders have them. Nothing if there are
+    none; plain numbers count only where a list (in it, beside it or near others) says what they mean."""
+    for place in _places(root):
+        found = {folder.name: folder for folder in subfolders(place)}
+        if any(map(NUMBER.fullmatch, found)):
+            return _named(place, found, _needed_names(place, root, *near))
+        if found and all(map(INDEX.fullmatch, found)) and (names := find_names(place, root, *near)):
+            order = sorted(names)  # a class number counts the WordNet numbers in their order
+            known = {order[int(name)]: path for name, path in found.items() if int(name) < len(order)}
+            return _named(place, known, names)
+    return None
+
+
+def _places(root: Path) -> Iterator[Path]:
+    """Known places first, then any folder below; training images last."""
+    known = [place for name in PLACES if (place := root / name).is_dir()]
+    others = sorted(subfolders(root), key=lambda folder: folder.name == "train")
+    yield from dict.fromkeys([*known, *others])
+
+
+def _needed_names(*near: Path) -> dict[str, Named]:
+    if names := find_names(*near):
+        return names
+    what = "folders are numbered as in WordNet, and nothing says what they are called"
+    raise InputError(what=what, where=str(near[0]), fix=FIX_NUMBERS)
+
+
+def _named(place: Path, folders: dict[str, Path], names: dict[str, Named]) -> NumberedFolders:
+    there = [number for number in names if number in folders]
+    return NumberedFolders(place, [names[number] for number in there], [folders[number] for number in there])
+
+
+LISTS = (NAMES, "variants.txt", "data/variants.txt")
+
+
+def class_names(path: str | Path) -> list[Named]:
+    """Names in their published order (folders: sorted), each with its place; nothing is judged here."""
+    path = Path(path).expanduser()
+    if path.is_dir():
+        return _of_folder(path)
+    if not path.exists():
+        raise InputError(what="classes_from: there is no such file or folder", where=str(path), fix=FIX)
+    return _of_file(path)
+
+
+def _of_file(path: Path) -> list[Named]:
+    if path.suffix.lower() == ".json":
+        return [(name, str(path)) for name in read_split(path).names]
+    lines = read_list(path)
+    return list(by_number(lines).values()) or lines
+
+
+def _of_folder(root: Path) -> list[Named]:
+    if split := find_split(root):
+        return _of_file(split)
+    if not (root / SOLUTION).is_file() and (numbered := numbered_folders(root)):
+        return numbered.names
+    for file in (root / name for name in LISTS):
+        if file.is_file():
+            return _of_file(file)
+    every = (class_folders(part).values() for part in parts_of(root).values())
+    found = {spaced(folder.name) for domains in every for folders in domains for folder in folders}
+    return [(name, str(root)) for name in sorted(found)]

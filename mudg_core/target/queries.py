@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mudg_core.settings import Json
-from mudg_core.target.augment import Encoder, Scored
-from mudg_core.target.methods import Augmentations
+from mudg_core.target.descriptor_selection import Encoder, Scored
+from mudg_core.target.prompts import Augmentations
 from mudg_core.target.spec import Target
 
 QUERIES = "queries.npy"  # one row a query, label by label

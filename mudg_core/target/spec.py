@@ -18,11 +18,10 @@ from pydantic_core import PydanticCustomError
 
 from mudg_core.errors import InputError, SettingsError
 from mudg_core.settings import PROFILES, Area, Json, Seed, Settings
-from mudg_core.target.classes_from import class_names
-from mudg_core.target.names import MAX_CLASSES, MAX_NAME, NameCheck, check_classes, check_synonyms
+from mudg_core.target.class_names import MAX_CLASSES, MAX_NAME, NameCheck, check_classes, check_synonyms
 from mudg_core.target.paths import absolute_images, absolute_settings
-from mudg_core.target.text import decode_text, read_text
-from mudg_core.target.yaml_lines import Lines, compose, line_of
+from mudg_core.target.published import class_names
+from mudg_core.target.user_files import Lines, compose, decode_text, line_of, read_text
 
 MAX_BYTES = 4 << 20
 MOST_TOLD = 10  # mistakes beside the first

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from mudg_core.errors import InputError
 from mudg_core.settings import Json
-from mudg_core.target.descriptors import MAX_BYTES as MAX_PHRASES
-from mudg_core.target.names import NameCheck, check_classes
+from mudg_core.target.class_names import NameCheck, check_classes
+from mudg_core.target.descriptor_pool import MAX_BYTES as MAX_PHRASES
 from mudg_core.target.paths import images_path, lies_under, named_paths
 from mudg_core.target.spec import MAX_BYTES, Target, load_target, parse_target
-from mudg_core.target.text import read_text
+from mudg_core.target.user_files import read_text
 
 # All else is of the machine that runs a target; `download.command` would even be a program of theirs.
 THEIRS = ("profile", "encode", "index", "augment", "dataset", "train", "evaluate", "gate")

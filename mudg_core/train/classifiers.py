@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mudg_core import __version__
-from mudg_core.dataset.export.place import MARK, new_folder
+from mudg_core.dataset.export import MARK, new_folder
 from mudg_core.errors import InputError, MissingArtifactError
 from mudg_core.settings import Json
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest

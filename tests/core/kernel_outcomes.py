@@ -16,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from mudg_core.dataset import absent, confusable_classes, leaks
-from mudg_core.dataset.clusters import clusters
-from mudg_core.dataset.exact import label_exactly
+from mudg_core.dataset import absent_classes, confusable_classes, leaks
+from mudg_core.dataset.cluster_selection import clusters, plan_selection
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, fetch_filter_refill
-from mudg_core.dataset.map import nearest_to_prompts
-from mudg_core.dataset.select import plan_selection
+from mudg_core.dataset.image_map import nearest_to_prompts
+from mudg_core.dataset.pseudo_labels import label_exactly
 from mudg_core.dataset.selection_rules import BY_FEATURES, Images, Rule
 from mudg_core.encode.duplicates import first_copies, perceptual_hashes
 from mudg_core.evaluate.accuracy import score
@@ -32,7 +31,7 @@ from mudg_core.index.exact_powers import same_exp, same_log
 from mudg_core.predict.model import Model
 from mudg_core.predict.run import best
 from mudg_core.settings import DatasetSettings
-from mudg_core.target.augment import score as score_descriptors
+from mudg_core.target.descriptor_selection import score as score_descriptors
 from mudg_core.target.spec import Target
 from tests.core.index.making import Float32, Int64
 from tests.support.kernels import show
@@ -142,17 +141,17 @@ def shares() -> Int64:
     """How many captions have no more support than each class."""
     captions = crowd(4, 60, 8)
     hits = (ALL[:40, None] * 7 + ALL[None, :16] * 11) % 240
-    centre = absent.mean_vector(captions)
-    known = absent.support(even(40, 9), hits, captions.__getitem__, centre)
-    found = absent.presence(even(40, 9), hits[::-1], known, centre, captions.__getitem__)
+    centre = absent_classes.mean_vector(captions)
+    known = absent_classes.support(even(40, 9), hits, captions.__getitem__, centre)
+    found = absent_classes.presence(even(40, 9), hits[::-1], known, centre, captions.__getitem__)
     return np.rint(found.share * (1 + len(known))).astype(np.int64)
 
 
 def without_copies() -> Int64:
-    one, other = apart(absent.COPY, 4, 60, 10)
+    one, other = apart(absent_classes.COPY, 4, 60, 10)
     features = np.concatenate([one, other])
     hits = (ALL[:, None] + np.array([[240, 1, 241]])) % 480
-    return absent.without_copies(ALL, hits, 2, features.__getitem__)
+    return absent_classes.without_copies(ALL, hits, 2, features.__getitem__)
 
 
 def kept() -> list[bool]:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.peer_environment import ONE_THREAD, environment, run
 from mudg_core.corpus.decode import decode
 from mudg_core.dataset.export import Source, export
-from mudg_core.dataset.export.huggingface import write_huggingface
+from mudg_core.dataset.export.formats import write_huggingface
 from mudg_core.target.spec import slug
 from tests.interop.conftest import PEERS
 from tests.support.training_sets import CAPTIONS, CLASSES, IMAGES, labels, make_dataset, picture, store_at

@@ -14,7 +14,7 @@ from mudg_core.encode.models import load_clip
 from mudg_core.evaluate.classifier import finetuned
 from mudg_core.evaluate.images import Source
 from mudg_core.evaluate.listed import ListedImages
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from mudg_core.encode.models import Clip
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.card import CardFacts, Origin

@@ -28,8 +28,8 @@ from mudg_core.index.samples import Counts, draw
 from mudg_core.index.vectors import Float32, normalised
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from mudg_core.target.augment import Scored
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.descriptor_selection import Scored
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
 from tasks import checks

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.build_classifier import label_candidates
-from mudg_core.dataset.hubness import HUBNESS, Hubness
 from mudg_core.dataset.leaks import LEAKS
+from mudg_core.dataset.pseudo_labels import HUBNESS, Hubness
 from mudg_core.dataset.selection_rules import UNCERTAIN
 from mudg_core.settings import Settings, StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
@@ -158,7 +158,7 @@ def test_spans_that_travel_to_other_workers_give_the_same(
         return [pickle.loads(pickle.dumps(function))(span) for span in spans]
 
     monkeypatch.setattr(ThreadHost, "spread", lambda self, *asked_for: spread(*asked_for))
-    monkeypatch.setattr("mudg_core.dataset.select.IMAGES_AT_ONCE", 20)
+    monkeypatch.setattr("mudg_core.dataset.cluster_selection.IMAGES_AT_ONCE", 20)
     assert World(tmp_path / "elsewhere").select(method).equals(here)
     assert len(asked) > 1
 

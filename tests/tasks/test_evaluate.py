@@ -15,7 +15,7 @@ from mudg_core.evaluate.match import warn_of_unmatched
 from mudg_core.report.measured import measures_of
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from mudg_core.target.methods import augmentations, of_descriptors
+from mudg_core.target.prompts import augmentations, of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export

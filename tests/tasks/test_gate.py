@@ -21,7 +21,7 @@ from mudg_core.encode.shard import IMAGES, METADATA, TEXTS
 from mudg_core.evaluate.gate import VERDICT
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
 from tasks.gate import gate, hold_out

@@ -13,7 +13,7 @@ import torch
 from mudg_core.errors import MudgError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
 from tasks.executors.prefect_dask import execute

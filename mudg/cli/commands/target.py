@@ -43,7 +43,7 @@ def target_run(
         target = load_target(spec)  # before torch and Prefect are loaded: a bad spec is told at once
         warn_of_lookalikes(target.classes)
         if out is not None:
-            from mudg_core.dataset.export.place import check_place
+            from mudg_core.dataset.export import check_place
 
             check_place(out)
 

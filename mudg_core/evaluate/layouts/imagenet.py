@@ -10,8 +10,15 @@ from typing import ClassVar
 
 from mudg_core.errors import InputError
 from mudg_core.evaluate.layouts.base import Fence, Found, Part, no_training_part
-from mudg_core.target.published import Named, read_list
-from mudg_core.target.wordnet import FIX, PLACES, SOLUTION, find_names, numbered_folders
+from mudg_core.target.published import (
+    FIX_NUMBERS,
+    PLACES,
+    SOLUTION,
+    Named,
+    find_names,
+    numbered_folders,
+    read_list,
+)
 
 HEADER = "ImageId,PredictionString"
 LINE = re.compile(r"(\w+),(n\d{8})\b.*")
@@ -38,7 +45,9 @@ class ImageNet:
             return None
         val = next((place for name in PLACES if name and (place := path / name).is_dir()), path)
         if not (names := find_names(path, val)):
-            raise InputError(what="nothing says what the classes are called", where=str(path), fix=FIX)
+            raise InputError(
+                what="nothing says what the classes are called", where=str(path), fix=FIX_NUMBERS
+            )
         return cls(path, val, names)
 
     def images(self, part: Part) -> Iterator[Found]:

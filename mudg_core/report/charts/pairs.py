@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from mudg_core.dataset.hubness import Hubness
+from mudg_core.dataset.pseudo_labels import Hubness
 from mudg_core.report.charts.svg import bar, chart, group, name_room, tag, text
 from mudg_core.report.words import count, shorten
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from mudg_core.dataset.map import ClassMap
+from mudg_core.dataset.image_map import ClassMap
 from mudg_core.report.charts.svg import chart, group, tag
 from mudg_core.report.words import count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.dataset.clusters import clusters
+from mudg_core.dataset.cluster_selection import clusters
 from tests.core.index.making import Float32, Int64, sphere, unit
 
 

@@ -16,9 +16,7 @@ from mudg_core.corpus.decode import Refused, decode, suffix_of
 from mudg_core.corpus.shards import read_shard
 from mudg_core.dataset.export import FORMATS, Source, export
 from mudg_core.dataset.export.card import plain
-from mudg_core.dataset.export.huggingface import write_huggingface
-from mudg_core.dataset.export.tables import cell
-from mudg_core.dataset.export.webdataset import write_webdataset
+from mudg_core.dataset.export.formats import cell, write_huggingface, write_webdataset
 from mudg_core.dataset.training_set import TAR
 from mudg_core.errors import DataError, InputError
 from mudg_core.storage import ArtifactStore

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import skew
 
-from mudg_core.dataset.hubness import Hubness, Retrieved, hubs, measure_hubness, skewness
+from mudg_core.dataset.pseudo_labels import Hubness, Retrieved, hubs, measure_hubness, skewness
 
 
 def hub_hits() -> pa.Table:

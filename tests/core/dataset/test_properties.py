@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from mudg_core.dataset.candidates import flatten
-from mudg_core.dataset.label import pseudo_label
-from mudg_core.dataset.select import plan_selection
+from mudg_core.dataset.cluster_selection import plan_selection
+from mudg_core.dataset.pseudo_labels import pseudo_label
 from mudg_core.dataset.selection_rules import Rule
 from mudg_core.index.ivf import Hits
 from mudg_core.settings import AugmentSettings
-from mudg_core.target.methods import augmentations
+from mudg_core.target.prompts import augmentations
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from tests.core.index.making import Float32, sphere

@@ -15,7 +15,7 @@ from mudg_core.encode.models import Clip, load_clip
 from mudg_core.evaluate.gate import judge
 from mudg_core.evaluate.interpolated import logits_between
 from mudg_core.settings import TrainSettings
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export

@@ -10,8 +10,8 @@ import pytest
 
 from mudg_core.evaluate.prompts import DRAWS, SPOTS, Examiner, PromptStudy, correlation, study
 from mudg_core.settings import AugmentSettings
-from mudg_core.target.augment import random_choice
-from mudg_core.target.methods import augmentations, of_descriptors
+from mudg_core.target.descriptor_selection import random_choice
+from mudg_core.target.prompts import augmentations, of_descriptors
 from mudg_core.target.spec import Target
 from tests.core.index.making import Float32, unit
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from mudg_core.dataset.hubness import Hubness
-from mudg_core.dataset.map import ClassMap
+from mudg_core.dataset.image_map import ClassMap
+from mudg_core.dataset.pseudo_labels import Hubness
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.evaluate.measures import Bin, Calibration
 from mudg_core.report.data import (

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
-from mudg_core.dataset.hubness import Hubness
+from mudg_core.dataset.pseudo_labels import Hubness
 from mudg_core.evaluate.measures import Bin, Calibration
 from mudg_core.report import charts
 from mudg_core.report.charts.layers import depths, layout

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mudg_core.dataset.hubness import Hubness, Retrieved
-from mudg_core.dataset.map import MAP
+from mudg_core.dataset.image_map import MAP
+from mudg_core.dataset.pseudo_labels import Hubness, Retrieved
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.report.extras import funnel_by_class, funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe

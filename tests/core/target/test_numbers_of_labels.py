@@ -13,9 +13,9 @@ from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.dataset.warning import warn_of_descriptors
 from mudg_core.encode.models import load_clip
 from mudg_core.settings import AugmentSettings
-from mudg_core.target.augment import Encoder, Ranking, score
-from mudg_core.target.grammar import built_in
-from mudg_core.target.methods import augmentations
+from mudg_core.target.descriptor_pool import built_in
+from mudg_core.target.descriptor_selection import Encoder, Ranking, score
+from mudg_core.target.prompts import augmentations
 from mudg_core.target.queries import SPEC, Queries, write_queries
 from mudg_core.target.ready import ready_spec
 from mudg_core.target.spec import Target

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.target.augment import Scored
-from mudg_core.target.methods import Augmentations, of_classes, of_descriptors
+from mudg_core.target.descriptor_selection import Scored
+from mudg_core.target.prompts import Augmentations, of_classes, of_descriptors
 from mudg_core.target.queries import (
     EXPLAINED,
     LABELS,

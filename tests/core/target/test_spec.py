@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mudg_core.errors import InputError
 from mudg_core.settings import Settings, load_settings
-from mudg_core.target.names import MAX_SYNONYMS
+from mudg_core.target.class_names import MAX_SYNONYMS
 from mudg_core.target.spec import (
     MAX_BYTES,
     MAX_CLASSES,

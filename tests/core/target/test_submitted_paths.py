@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from mudg_core.encode.weights import locate, path_in
 from mudg_core.errors import InputError, ModelError
 from mudg_core.settings import AugmentSettings, Settings
-from mudg_core.target.methods import wording
 from mudg_core.target.paths import PLACES, named_paths
+from mudg_core.target.prompts import wording
 from mudg_core.target.spec import Target
 from mudg_core.target.submitted_spec import (
     THEIRS,

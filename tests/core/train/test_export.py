@@ -14,7 +14,7 @@ from PIL import Image
 
 from mudg_core.encode.models import Clip, load_clip, open_clip
 from mudg_core.settings import TrainSettings
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train import export as module

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mudg_core.encode.models import Clip
-from mudg_core.target.methods import of_descriptors
+from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export

@@ -10,7 +10,7 @@ import pytest
 from mudg_core.errors import InputError
 from mudg_core.evaluate.images import Source
 from mudg_core.evaluate.layouts import LAYOUTS, Part, open_layout
-from mudg_core.target.classes_from import class_names
+from mudg_core.target.published import class_names
 from tests.core.evaluate.layouts.trees import TOLD_APART, WNIDS, WORDNET, fgvc, imagenet, put, write, zhou
 
 Listed = list[tuple[str, str]]

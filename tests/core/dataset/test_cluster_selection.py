@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 
-from mudg_core.dataset import select
-from mudg_core.dataset.select import Features, label_spans, plan_selection
+from mudg_core.dataset import cluster_selection
+from mudg_core.dataset.cluster_selection import Features, label_spans, plan_selection
 from mudg_core.dataset.selection_rules import ORDERS, Rule
 from mudg_core.settings import DatasetSettings
 from tests.core.index.making import Float32, Int64, sphere, unit
@@ -86,7 +86,7 @@ def test_same_seed_same_bytes_whatever_the_spans_and_threads(
     features: Float32 = sphere(1000, 33)
     made = replace(rule(method), prompts=sphere(9, 33, seed=1))
     plans = [plan_selection(images, features.__getitem__, made)]
-    monkeypatch.setattr(select, "IMAGES_AT_ONCE", 100)
+    monkeypatch.setattr(cluster_selection, "IMAGES_AT_ONCE", 100)
     assert len(label_spans(images)) == 9
     with threadpool_limits(2):
         plans += [plan_selection(images, features.__getitem__, made, threads) for threads in (1, 3)]
@@ -135,7 +135,7 @@ def test_chance_differs_between_labels() -> None:
 
 
 def test_spans_hold_whole_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "IMAGES_AT_ONCE", 10)
+    monkeypatch.setattr(cluster_selection, "IMAGES_AT_ONCE", 10)
     images = labelled([0] * 4 + [2] * 6 + [3] * 1 + [5] * 25 + [6] * 2)
     assert label_spans(images) == [(0, 2), (3, 3), (5, 5), (6, 6)]
     asked: list[int] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mudg_core.errors import InputError
-from mudg_core.target.names import lookalikes
+from mudg_core.target.class_names import lookalikes
 from mudg_core.target.spec import parse_target
 
 

@@ -17,15 +17,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from string import ascii_lowercase
 from typing import get_args
+
+import numpy as np
 
 from mudg_core.errors import InputError
 from mudg_core.settings import AugmentSettings
-from mudg_core.target import baselines
-from mudg_core.target.augment import Encoder, Scored, random_choice, score
-from mudg_core.target.descriptors import as_clause, pool_digest, read_by_class, read_pool, subsample
-from mudg_core.target.grammar import built_in
+from mudg_core.target.descriptor_pool import (
+    as_clause,
+    built_in,
+    pool_digest,
+    read_by_class,
+    read_pool,
+    subsample,
+)
+from mudg_core.target.descriptor_selection import Encoder, Scored, random_choice, score
 from mudg_core.target.spec import Target
+from mudg_core.target.vocabulary import words
 
 METHODS: tuple[str, ...] = get_args(AugmentSettings.model_fields["method"].annotation)
 POOLED = ("adaptive", "random")
@@ -119,16 +128,16 @@ def augmentations(
     if method in FILES:
         return of_classes(target, method, by_class)
     if method == "templates":
-        return of_templates(target, baselines.TEMPLATES[:count])
+        return of_templates(target, TEMPLATES[:count])
     if method == "adaptive":
         return _adaptive(target, settings, encode, chosen_pool(settings, pool))
     chosen: Sequence[str | None] = [None]
     if method == "random":
         chosen = random_choice(chosen_pool(settings, pool), count, seed)
     elif method == "waffle-words":
-        chosen = baselines.waffle_words(baselines.WAFFLES, seed)
+        chosen = waffle_words(WAFFLES, seed)
     elif method == "waffle-characters":
-        chosen = baselines.waffle_characters(baselines.WAFFLES, seed)
+        chosen = waffle_characters(WAFFLES, seed)
     return of_descriptors(target, method, chosen)
 
 
@@ -178,3 +187,58 @@ def of_classes(target: Target, method: str, by_class: Sequence[Sequence[str]]) -
 def _around(name: str, prompt: str) -> Saying:
     """A whole prompt, taken apart at the class name, so that synonyms can stand in for it."""
     return tuple(re.split(rf"(?<!\w){re.escape(name)}(?!\w)", " ".join(prompt.split())))
+
+
+WAFFLE_WORDS = words(
+    """acorn, anchor, apron, attic, autumn, badge, bakery, balcony, barrel, basin, beacon, berry, blanket,
+    border, branch, breeze, brick, bridge, bucket, button, cabin, candle, canyon, carpet, castle, cellar,
+    chapel, chimney, circle, cliff, clover, coast, collar, compass, copper, corner, cotton, cradle, crater,
+    creek, curtain, daisy, dawn, desert, dinner, dome, drum, dune, easel, echo, ember, engine, fabric,
+    feather, fern, ferry, fiddle, flint, flute, forest, fossil, fountain, furnace, gallery, garlic, gate,
+    ginger, glacier, granite, gravel, hammer, harbor, harvest, hazel, helmet, hinge, honey, horizon, hour,
+    island, ivory, jacket, jigsaw, journal, jungle, kettle, kitchen, ladder, lantern, lemon, letter,
+    library, linen, lobby, locket, magnet, maple, marble, meadow, melody, mirror, monday, morning, mustard,
+    needle, nickel, noon, oasis, ocean, olive, orchard, oven, paddle, paper, parade, pebble, pepper,
+    picnic, pillow, pocket, pond, prairie, puzzle, quarry, quilt, quiver, radio, raft, ribbon, ridge,
+    river, rocket, saddle, sand, satin, shadow, shelter, signal, silk, sleigh, spiral, spring, station,
+    stone, summer, sunday, tablet, temple, thimble, thread, thunder, ticket, timber, tower, trumpet,
+    tunnel, umbrella, valley, vapor, velvet, village, violin, voyage, wagon, walnut, window, winter,
+    wooden, yarn, yellow, yesterday, zigzag"""
+)
+WAFFLES = 8  # in an ensemble, whatever augment.count is: a baseline as it was published
+WORDS_A_WAFFLE = 2
+LETTERS_A_WAFFLE = (4, 8)  # the shortest and the longest string
+TEMPLATES = words(
+    """a picture that shows a {}., here is a {}., we are looking at a {}., this must be a {}.,
+    somebody has photographed a {}., a snapshot of some {}., an amateur picture of a {}.,
+    a professional picture of a {}., a {} in the middle of the picture., a {} at the edge of the picture.,
+    a picture of a {} taken outside., a picture of a {} taken inside., a {} on a sunny day.,
+    a {} at night., a nearby {}., a {} in the distance., a {} and nothing else., one {} among others.,
+    several of them: {}., part of a {}., a sharp picture of a {}., a blurred picture of a {}.,
+    a dark picture of a {}., a picture of a {} with strong light., a {} drawn with a pencil.,
+    a {} painted with a brush., a {} printed on paper., a {} made of plastic., a {} stitched on cloth.,
+    a {} carved from wood., a {} drawn on a computer., a {} in a comic book.,
+    a black and white picture of a {}., a {} on a screen., an old {}., a brand new {}.,
+    the {} that I like most., a {} which looks odd., a {} as everybody knows it.,
+    a page from a book about the {}."""
+)
+
+
+def waffle_words(count: int, seed: int) -> list[str]:
+    """Clauses of random words, no two alike."""
+    random, kept = np.random.default_rng(seed), dict[str, None]()
+    while len(kept) < count:
+        chosen = random.choice(len(WAFFLE_WORDS), size=WORDS_A_WAFFLE, replace=False)
+        kept["which has " + " ".join(WAFFLE_WORDS[i] for i in chosen)] = None
+    return list(kept)
+
+
+def waffle_characters(count: int, seed: int) -> list[str]:
+    """Clauses of random letters, no two alike."""
+    random, kept = np.random.default_rng(seed), dict[str, None]()
+    shortest, longest = LETTERS_A_WAFFLE
+    while len(kept) < count:
+        lengths = random.integers(shortest, longest + 1, size=WORDS_A_WAFFLE)
+        said = ["".join(ascii_lowercase[i] for i in random.integers(0, 26, size=n)) for n in lengths]
+        kept["which has " + " ".join(said)] = None
+    return list(kept)

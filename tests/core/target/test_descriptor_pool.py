@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mudg_core.errors import InputError
-from mudg_core.target import descriptors
-from mudg_core.target.descriptors import as_clause, read_by_class, read_pool, speaks_of, subsample
-from mudg_core.target.text import MAX_LINE
+from mudg_core.target import descriptor_pool
+from mudg_core.target.descriptor_pool import as_clause, read_by_class, read_pool, speaks_of, subsample
+from mudg_core.target.user_files import MAX_LINE
 
 
 def as_file(folder: Path, tree: Any) -> Path:
@@ -98,10 +98,10 @@ def test_f57_an_unusable_pool_is_refused_with_its_line(
 def test_pool_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "pool.txt"
     file.write_text("one\ntwo\nthree\n")
-    monkeypatch.setattr(descriptors, "MAX_PHRASES", 2)
+    monkeypatch.setattr(descriptor_pool, "MAX_PHRASES", 2)
     with pytest.raises(InputError, match="3 descriptors"):
         read_pool(file)
-    monkeypatch.setattr(descriptors, "MAX_BYTES", 4)
+    monkeypatch.setattr(descriptor_pool, "MAX_BYTES", 4)
     with pytest.raises(InputError, match="larger"):
         read_pool(file)
     with pytest.raises(InputError, match="cannot be read"):

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.dataset import absent
-from mudg_core.dataset.absent import NEAREST, Presence, background_support, presence, support, without_copies
+from mudg_core.dataset import absent_classes
+from mudg_core.dataset.absent_classes import (
+    NEAREST,
+    Presence,
+    background_support,
+    presence,
+    support,
+    without_copies,
+)
 from mudg_core.index.vectors import Float32, Int64, normalised
 
 
@@ -32,7 +39,7 @@ def test_support_is_that_of_the_nearest_captions_whatever_the_block(
     hits = random.integers(-1, 50, (7, 12))
     slow = [slow_support(q, h, texts, centre) for q, h in zip(queries, hits, strict=True)]
     for block in (128, 2):
-        monkeypatch.setattr(absent, "BLOCK", block)
+        monkeypatch.setattr(absent_classes, "BLOCK", block)
         np.testing.assert_allclose(support(queries, hits, texts.__getitem__, centre), slow, atol=1e-5)
 
 
@@ -70,7 +77,7 @@ def test_shares_count_the_random_captions_with_no_more_support() -> None:
 
 def test_a_warning_names_the_class_and_says_what_to_do() -> None:
     found = Presence(np.array([0.9, 0.1], np.float32), np.array([0.8, 0.02], np.float32))
-    (told,) = absent.warn_of_absent(["cat", "violin"], found, 0.1)
+    (told,) = absent_classes.warn_of_absent(["cat", "violin"], found, 0.1)
     assert (told.kind, told.classes) == ("absent", ("violin",))
     assert "no 'violin'" in told.message and "98 %" in told.message and "leave the class out" in told.message
     assert told.numbers == {"share": 0.02, "support": 0.1}

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mudg_core.dataset import exact
-from mudg_core.dataset.exact import label_exactly, relabelled
-from mudg_core.dataset.label import pseudo_label
+from mudg_core.dataset import pseudo_labels
+from mudg_core.dataset.pseudo_labels import label_exactly, pseudo_label, relabelled
 from tests.core.index.making import Float32, modality_gap
 
 PER_LABEL = 3
@@ -73,8 +72,8 @@ def test_lists_grow_only_where_images_are_left() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     hits, queries, features = world(3, 6, 0.6)
     whole = label_exactly(hits, queries, features.__getitem__, 6)
-    monkeypatch.setattr(exact, "HITS_AT_ONCE", 20)
-    monkeypatch.setattr(exact, "IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr(pseudo_labels, "HITS_AT_ONCE", 20)
+    monkeypatch.setattr(pseudo_labels, "IMAGES_AT_ONCE", 7)
     parts = label_exactly(hits, queries, features.__getitem__, 6)
     assert parts.depth == whole.depth and parts.labelled.equals(whole.labelled)
 

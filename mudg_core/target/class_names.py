@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 from mudg_core.errors import InputError
 from mudg_core.settings import Json
-from mudg_core.target.yaml_lines import Lines, Location, line_of
+from mudg_core.target.user_files import Lines, Location, line_of
 
 MAX_CLASSES = 10_000
 MAX_NAME = 200

@@ -1,8 +1,11 @@
-"""YAML that users write by hand, with the line of everything in it."""
+"""Files that users write by hand (text, lists, JSON, YAML): read as they are meant, or refused with the line
+at fault."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,6 +14,74 @@ from mudg_core.errors import InputError
 from mudg_core.settings import Json
 from mudg_core.yaml_text import GuardedLoader
 from mudg_core.yaml_text import compose as compose_nodes
+
+MAX_LINE = 2000
+
+
+def read_text(path: str | Path, kind: str, max_bytes: int, fix: str = "") -> str:
+    """The whole file, which is called `kind` in complaints; its size is looked at before it is read."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > max_bytes:
+            raise InputError(what=f"the {kind} is larger than {max_bytes >> 20} MiB", where=str(path))
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            what=f"the {kind} cannot be read: {error.strerror}", where=str(path), fix=fix
+        ) from error
+    return decode_text(data, where=str(path))
+
+
+def decode_text(data: bytes, where: str) -> str:
+    """UTF-8 text with a BOM removed and CRLF read as line ends."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            what=f"byte 0x{data[error.start]:02x} is not UTF-8",
+            where=f"{where}:{number}",
+            fix="save the file as UTF-8",
+        ) from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for number, line in enumerate(text.split("\n"), 1):
+        bad = next((char for char in line if (ord(char) < 32 and char != "\t") or ord(char) == 127), None)
+        if bad is not None:
+            name = "NUL" if bad == "\0" else f"control character 0x{ord(bad):02x}"
+            raise InputError(what=f"the line holds a {name}", where=f"{where}:{number}", fix="remove it")
+    return text
+
+
+def listed(text: str, where: str) -> Iterator[tuple[str, str]]:
+    """(line, place) of a plain list, blank lines left out."""
+    for number, line in enumerate(text.split("\n"), 1):
+        place = f"{where}:{number}"
+        if len(line) > MAX_LINE:
+            raise InputError(
+                what=f"the line has {len(line)} characters, {MAX_LINE} at most", where=place, fix="split it"
+            )
+        if line.strip():
+            yield line.strip(), place
+
+
+def parse_json(text: str, where: str, fix: str = "") -> Any:
+    """JSON in which no key is given twice: of two lists for one class, one would be lost unseen."""
+    try:
+        return json.loads(text, object_pairs_hook=_distinct)
+    except json.JSONDecodeError as error:
+        raise InputError(what=f"not JSON: {error.msg}", where=f"{where}:{error.lineno}", fix=fix) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(what=f"not JSON: {error}", where=where, fix=fix) from error
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in tree:
+            raise ValueError(f"{key[:80]!r} is given twice")
+        tree[key] = value
+    return tree
+
 
 Location = tuple[str | int, ...]
 Lines = dict[Location, int]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mudg_core.dataset import map as maps
-from mudg_core.dataset.map import ClassMap, draw_map, nearest_to_prompts, project, sample
+from mudg_core.dataset import image_map
+from mudg_core.dataset.image_map import ClassMap, draw_map, nearest_to_prompts, project, sample
 
 CLASSES, EACH, DIM = 4, 60, 16
 
@@ -71,7 +71,7 @@ def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         return nearest_to_prompts(rows, labels, of, prompts.astype(np.float32), 7)
 
     whole = near()
-    monkeypatch.setattr(maps, "CHUNK", 11)
+    monkeypatch.setattr(image_map, "CHUNK", 11)
     assert np.array_equal(near(), whole) and whole.sum() == 7 * CLASSES
 
 
@@ -119,11 +119,11 @@ def test_images_that_are_all_the_same() -> None:
 
 def test_a_map_comes_back(tmp_path: Path) -> None:
     found = made(limit=50)
-    found.write(tmp_path / maps.MAP)
-    back = ClassMap.read(tmp_path / maps.MAP)
+    found.write(tmp_path / image_map.MAP)
+    back = ClassMap.read(tmp_path / image_map.MAP)
     assert np.allclose(back.x, found.x, atol=1e-4) and np.allclose(back.y, found.y, atol=1e-4)
     for name in ("row", "label", "nearest", "chosen"):
         assert np.array_equal(getattr(back, name), getattr(found, name))
         assert getattr(back, name).dtype == getattr(found, name).dtype
     assert back.images == CLASSES * EACH and len(back.row) == 50
-    assert (tmp_path / maps.MAP).stat().st_size < 50 * 40
+    assert (tmp_path / image_map.MAP).stat().st_size < 50 * 40

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mudg_core.dataset.label import pseudo_label
+from mudg_core.dataset.pseudo_labels import pseudo_label
 
 NEIGHBORS = 8
 Line = dict[str, Any]

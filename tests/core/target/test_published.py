@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mudg_core.errors import InputError
-from mudg_core.target.classes_from import class_names
+from mudg_core.target.published import class_names
 
 
 def names(path: Path) -> list[str]:

@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 
 from mudg_core.target import vocabulary
-from mudg_core.target.descriptors import as_clause
-from mudg_core.target.grammar import RULES, built_in
+from mudg_core.target.descriptor_pool import RULES, as_clause, built_in
 
 
 def test_there_are_more_than_four_thousand_and_no_two_alike() -> None:

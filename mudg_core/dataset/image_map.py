@@ -14,14 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mudg_core.index.exact_products import exact_cosines_by_row
-from mudg_core.index.vectors import normalised
-
-Bool = NDArray[np.bool_]
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+from mudg_core.index.vectors import Bool, Float32, Int64, normalised
 
 MAP = "map.json"
 MAX_POINTS = 2000

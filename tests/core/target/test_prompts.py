@@ -15,11 +15,20 @@ from mudg_core.corpus.demo.targets import TARGET_BY_NAME
 from mudg_core.encode.models import load_clip
 from mudg_core.errors import InputError
 from mudg_core.settings import AugmentSettings
-from mudg_core.target.baselines import TEMPLATES, WAFFLE_WORDS, waffle_characters, waffle_words
-from mudg_core.target.grammar import built_in
-from mudg_core.target.methods import METHODS, Augmentations, Wording, augmentations, wording
+from mudg_core.target.descriptor_pool import built_in
+from mudg_core.target.prompts import (
+    METHODS,
+    TEMPLATES,
+    WAFFLE_WORDS,
+    Augmentations,
+    Wording,
+    augmentations,
+    waffle_characters,
+    waffle_words,
+    wording,
+)
 from mudg_core.target.spec import Target
-from tests.core.target.test_augment import hashed
+from tests.core.target.test_descriptor_selection import hashed
 
 TARGET = Target(
     name="pets",

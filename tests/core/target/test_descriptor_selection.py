@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 
 from mudg_core.index.exact_products import on_grid
-from mudg_core.target import augment
-from mudg_core.target.augment import Encoder, Ranking, Scored, random_choice, score
-from mudg_core.target.label_clusters import Clusters, cluster_labels
+from mudg_core.target import descriptor_selection
+from mudg_core.target.descriptor_selection import (
+    Clusters,
+    Encoder,
+    Ranking,
+    Scored,
+    cluster_labels,
+    random_choice,
+    score,
+)
 from mudg_core.target.spec import Target
 from tests.core.index.making import Float32, unit
 
@@ -209,7 +216,7 @@ def test_descriptors_stream_and_a_chunk_changes_nothing(monkeypatch: pytest.Monk
         return hashed()(texts)
 
     whole = score(target(30), POOL, hashed(), label_clusters=4, seed=0)
-    monkeypatch.setattr(augment, "TEXTS_AT_ONCE", 70)
+    monkeypatch.setattr(descriptor_selection, "TEXTS_AT_ONCE", 70)
     parts = score(target(30), POOL, encode, label_clusters=4, seed=0)
     assert calls == [30, 60, 60, 60, 60]
     assert parts.scored == whole.scored and parts.effects.tobytes() == whole.effects.tobytes()
