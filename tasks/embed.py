@@ -46,7 +46,7 @@ def embed(work: Work, *, shard: ArtifactRef) -> Facts:
 def screen(work: Work, *, shard: ArtifactRef, embedding: ArtifactRef) -> Facts:
     """The same without rows that are near copies or whose caption does not fit. `shard` is where images
     lie."""
-    from mudg_core.encode.screen import screen as leave_out
+    from mudg_core.encode.writer import screen as leave_out
 
     corpus, found = work.settings.corpus, EmbeddingShard.open(work.store.folder(embedding))
     refused = leave_out(found, work.scratch, dedup=corpus.dedup, min_cosine=corpus.min_cosine)

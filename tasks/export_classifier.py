@@ -5,8 +5,7 @@ from __future__ import annotations
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
 from mudg_core.train.card import CARD_FILE
-from mudg_core.train.classifiers import STAGE
-from mudg_core.train.lineage import MadeFrom, card_facts
+from mudg_core.train.classifiers import STAGE, MadeFrom, card_facts
 from tasks.policy import Work, stage
 
 
@@ -30,7 +29,7 @@ def hand_over(
     card stays out of the digest.
     """
     from mudg_core.train import export
-    from mudg_core.train.interpolate import part_way
+    from mudg_core.train.export import part_way
 
     settings = work.settings
     made = MadeFrom(model, queries, dataset, index, scores or (), verdict, warnings)
@@ -48,6 +47,6 @@ def hand_over(
         facts.alpha,
         settings.compute.device,
     )
-    export.hand_over(student, read_queries(work.store.folder(queries)), facts, work.scratch)
+    export.export_with_card(student, read_queries(work.store.folder(queries)), facts, work.scratch)
     told = {"classes": len(facts.classes), "images": sum(facts.images), "alpha": facts.alpha}
     return Facts(told | {"base_digest": facts.base_digest}, volatile=frozenset({CARD_FILE}))

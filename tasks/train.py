@@ -46,14 +46,16 @@ def train(
 ) -> Facts:
     """The finetuned student, as files that open_clip loads. `without`: rows that are to be forgotten."""
     from mudg_core.train.export import export
-    from mudg_core.train.finetune import finetune
-    from mudg_core.train.watch import Watch
+    from mudg_core.train.finetune import TrainingLog, finetune
 
     settings, asked = work.settings.train, read_queries(work.store.folder(queries))
     clip = work.clip(settings.model)
     images, labels = read_whole_images(work.store.folder(dataset), clip, without or ())
     folder, steps = work.scratch / "tensorboard", settings.iterations
-    with Watch(folder, steps, work.host.logger(), progress=work.show) as watch, work.host.stopping() as stop:
+    with (
+        TrainingLog(folder, steps, work.host.logger(), progress=work.show) as watch,
+        work.host.stopping() as stop,
+    ):
         tuned = finetune(
             clip,
             images,
@@ -157,7 +159,8 @@ def _evaluated(
 
 def _curve(work: Work, folder: Path, queries: Queries, images: EvaluationSet) -> Curve:
     from mudg_core.evaluate.curve import alpha_curve
-    from mudg_core.train.interpolate import initial_student, open_student
+    from mudg_core.train.export import open_student
+    from mudg_core.train.student import initial_student
 
     settings, tuned = work.settings.evaluate, open_student(folder, work.settings.compute.device)
     initial = initial_student(work.clip(work.settings.train.model), tuned.prompt)

@@ -17,10 +17,9 @@ from torch import Tensor, nn
 
 from mudg_core.encode.models import Clip, Pixels
 from mudg_core.settings import TrainSettings
-from mudg_core.train.crop import crop, draw_crops
+from mudg_core.train.batches import Order, crop, draw_crops
 from mudg_core.train.finetune import Int64, Progress, optimiser_of
 from mudg_core.train.loss import cosines, training_loss
-from mudg_core.train.order import Order
 from mudg_core.train.student import Student
 
 

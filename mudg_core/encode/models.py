@@ -17,17 +17,15 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-import mudg_core.encode.torchvision_ops  # noqa: F401  (before open_clip is imported)
-from mudg_core.encode import lean
-from mudg_core.encode.model_folder import check_folder
-from mudg_core.encode.tokens import tokenised
+from mudg_core.encode.check_model import check_folder
+from mudg_core.encode.open_clip_support import lean_import, load_timm, tokenised
 from mudg_core.encode.weights import local_files, locate, weights_digest
 from mudg_core.errors import ModelError
 from mudg_core.settings import EncodeSettings
 
-with warnings.catch_warnings(), lean.waiting():
+with warnings.catch_warnings(), lean_import():
     warnings.simplefilter("ignore", DeprecationWarning)
-    import open_clip as open_clip  # for others too: it must not be imported before torchvision_ops
+    import open_clip as open_clip  # for others too: it must not be imported before open_clip_support
 
 Float32 = NDArray[np.float32]
 Pixels = NDArray[np.uint8]
@@ -178,7 +176,7 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
 
 def _load(name: str, path: str, pretrained: str | None, device: str) -> Clip:
     try:
-        lean.load_timm(open_clip.get_model_config(path))
+        load_timm(open_clip.get_model_config(path))
         network = open_clip.create_model(path, pretrained=pretrained, device=device)
         tokenizer = open_clip.get_tokenizer(path)
     except Exception as error:  # open_clip raises whatever its loaders raise

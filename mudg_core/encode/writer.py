@@ -2,7 +2,8 @@
 
 A batch goes to images, texts and metadata in one call and in one order, so that rows cannot drift apart;
 `close` compares the three counts all the same. Near-duplicate groups are only known when all rows are, so
-the metadata is written twice, the second time with the group.
+the metadata is written twice, the second time with the group. `screen` writes a shard again without near
+copies and misfit captions: another limit embeds nothing again.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mudg_core.encode.duplicates import first_copies
-from mudg_core.encode.shard import IMAGES, METADATA, REFUSED, TEXTS, Float16, Float32
+from mudg_core.encode.shard import IMAGES, METADATA, REFUSED, TEXTS, EmbeddingShard, Float16, Float32
 from mudg_core.errors import DataError
 
 ROWS_PER_GROUP = 16_384
 UNGROUPED = "metadata/ungrouped.parquet"
-
 SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
@@ -51,6 +51,8 @@ REFUSED_SCHEMA = pa.schema(
         ("reason", pa.string()),
     ]
 )
+BLOCK = 65_536
+COPY, UNLIKE = "near copy of an earlier row", "caption unlike its image"
 
 
 class Refusal(NamedTuple):
@@ -171,3 +173,24 @@ class ShardWriter:
     def _tally(self) -> dict[str, int]:
         reasons, counts = np.unique([refusal.reason for refusal in self.refusals], return_counts=True)
         return {str(reason): int(count) for reason, count in zip(reasons, counts, strict=True)}
+
+
+def screen(shard: EmbeddingShard, out: Path, *, dedup: bool, min_cosine: float | None) -> dict[str, int]:
+    """The shard without such rows, below `out`, and how many were left out for which reason."""
+    metadata = shard.metadata()
+    columns = (metadata.column(name).to_numpy() for name in ("row", "duplicate_of", "cosine"))
+    rows, first, cosine = columns
+    copies = (first != rows) if dedup else np.zeros(len(rows), bool)
+    unlike = ~copies & (cosine < min_cosine) if min_cosine is not None else np.zeros(len(rows), bool)
+    kept = np.flatnonzero(~(copies | unlike))
+    for name, features in ((IMAGES, shard.images), (TEXTS, shard.texts)):
+        file = Npy(out / name, features.shape[1])
+        for start in range(0, len(kept), BLOCK):
+            file.append(features[kept[start : start + BLOCK]])
+        file.close()
+    (out / METADATA).parent.mkdir()
+    pq.write_table(metadata.take(pa.array(kept)), out / METADATA, compression="zstd")
+    reasons = np.select([copies, unlike], [COPY, UNLIKE], "")
+    left = metadata.append_column("reason", pa.array(reasons)).filter(pa.array(copies | unlike))
+    pq.write_table(left.select(REFUSED_SCHEMA.names).cast(REFUSED_SCHEMA), out / REFUSED)
+    return {COPY: int(copies.sum()), UNLIKE: int(unlike.sum())}

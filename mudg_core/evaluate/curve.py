@@ -17,8 +17,7 @@ from mudg_core.encode.models import Clip, Pixels
 from mudg_core.evaluate.accuracy import score
 from mudg_core.evaluate.images import LabelledImages
 from mudg_core.target.queries import Queries
-from mudg_core.train.interpolate import between
-from mudg_core.train.student import Student
+from mudg_core.train.student import Student, interpolate
 
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
@@ -72,7 +71,7 @@ def alpha_curve(
 ) -> Curve:
     """Accuracy at `points` alphas at equal distances, both ends among them."""
     sample = Sample.draw(initial.clip, images, limit)
-    found = [sample.score(between(initial, tuned, alpha), queries, alpha) for alpha in alphas(points)]
+    found = [sample.score(interpolate(initial, tuned, alpha), queries, alpha) for alpha in alphas(points)]
     return Curve(sum(len(labels) for labels in sample.labels.values()), found)
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mudg_core.encode.models import Clip, Pixels
 from mudg_core.index.exact_products import exact_cosines
-from mudg_core.train.interpolate import between, initial_student, open_student
-from mudg_core.train.student import Student
+from mudg_core.train.export import open_student
+from mudg_core.train.student import Student, initial_student, interpolate
 
 Float32 = NDArray[np.float32]
 
@@ -37,7 +37,7 @@ def logits_between(
     tuned = open_student(model, str(clip.device))
     initial = initial_student(clip, tuned.prompt)
     for alpha in alphas:
-        found[alpha] = scale * _cosines(between(initial, tuned, alpha), prompts, pixels, batch_size)
+        found[alpha] = scale * _cosines(interpolate(initial, tuned, alpha), prompts, pixels, batch_size)
     return found
 
 

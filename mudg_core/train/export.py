@@ -1,9 +1,9 @@
-"""The finetuned model as files that open_clip loads with no trace of us.
+"""The finetuned model as files that open_clip loads with no trace of us, and back again.
 
     open_clip_model.safetensors, open_clip_config.json   the network: `local-dir:` of open_clip
     classifier.safetensors   text features, one row a class, from single and from averaged prompts
     classes.json             class names, prompts, and the temperatures that make probabilities of cosines
-    README.md                the model card (only in what a user is handed, see `hand_over`)
+    README.md                the model card (only in what a user gets, see `export_with_card`)
 
 An image's class is the row of `single` (or `averaged`) with the highest dot product, and the softmax of these
 times the temperature its probability. The soft prompt has no place in an open_clip model; what it does is in
@@ -21,19 +21,19 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from mudg_core.encode.models import Clip, load_clip
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE
 from mudg_core.target.queries import Queries
 from mudg_core.train.card import CARD_FILE, CardFacts, card
-from mudg_core.train.student import Student
+from mudg_core.train.student import Student, initial_student, interpolate
 
 CLASSIFIER_FILE = "classifier.safetensors"
 CLASSES_FILE = "classes.json"
 CHUNK = 256  # prompts that go through the text tower together: memory is that of so many, not of all classes
-
 Encode = Callable[[Sequence[str]], Tensor]
 
 
-def hand_over(student: Student, queries: Queries, facts: CardFacts, out: Path) -> None:
+def export_with_card(student: Student, queries: Queries, facts: CardFacts, out: Path) -> None:
     """What a user gets: the model with its card. Without any finetuning in it, classes are said as zero-shot
     says them."""
     export(student, queries, out, facts.temperature, plain=facts.alpha == 0)
@@ -85,3 +85,22 @@ def _prompted(student: Student) -> Encode:
 
 def _plain(student: Student) -> Encode:
     return lambda texts: torch.from_numpy(student.clip.encode_texts(texts))
+
+
+def open_student(folder: Path, device: str) -> Student:
+    """A finetuned student as it was exported: its network, and the soft prompt that lies beside it."""
+    facts = json.loads((folder / CLASSES_FILE).read_text())
+    student = initial_student(load_clip(f"local-dir:{folder}", device), facts["soft_prompt_replaces"])
+    with torch.no_grad():
+        student.soft_prompt.copy_(torch.from_numpy(load_classifier(folder)["soft_prompt"]))
+    return student
+
+
+def part_way(initial: Callable[[], Clip], tuned: Path, alpha: float, device: str) -> Student:
+    """The exported student, `alpha` of the way from the initial model. Only what is needed is loaded: at
+    either end that is one model and not three."""
+    if alpha == 1:
+        return open_student(tuned, device)
+    prompt = json.loads((tuned / CLASSES_FILE).read_text())["soft_prompt_replaces"]
+    start = initial_student(initial(), prompt)
+    return start if alpha == 0 else interpolate(start, open_student(tuned, device), alpha)

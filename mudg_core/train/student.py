@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,3 +104,20 @@ def _words(clip: Clip, prompt: str) -> list[int]:
         what = f"the soft prompt needs a start token before it, which {type(tokenizer).__name__} has not"
         raise ModelError(what=what, where=clip.name, fix="use a model with CLIP's own tokenizer")
     return list(tokenizer.encode(prompt))
+
+
+def initial_student(clip: Clip, prompt: str) -> Student:
+    """The student before any training; `clip` becomes its own."""
+    return Student(clip, 1, prompt).requires_grad_(False).eval()
+
+
+@torch.no_grad()
+def interpolate(initial: Student, tuned: Student, alpha: float) -> Student:
+    """(1 - alpha) initial + alpha finetuned weights; both stay as they are. The tokenizer, which has no
+    weights and takes longer to copy than they do, is shared."""
+    tokenizer = tuned.clip.tokenizer
+    mixed = copy.deepcopy(tuned, {id(tokenizer): tokenizer})
+    start = dict(initial.named_parameters())
+    for name, parameter in mixed.named_parameters():
+        parameter.copy_(torch.lerp(start[name], parameter, alpha))
+    return mixed

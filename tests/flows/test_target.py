@@ -44,7 +44,11 @@ def test_own_classes_and_folder(place: Place) -> None:
     copied = mudg("predict", "made", *files, "--json", cwd=folder, PYTHONPROFILEIMPORTTIME="1")
     assert copied.returncode == 0, copied.stderr[-3000:]
     loaded = {line.rpartition("|")[2].strip() for line in copied.stderr.splitlines()}
-    assert "open_clip" in loaded and not loaded & {"timm.models", "sympy", "prefect"}  # encode/lean.py
+    assert "open_clip" in loaded and not loaded & {
+        "timm.models",
+        "sympy",
+        "prefect",
+    }
     assert len(named.splitlines()) == 7
     assert named.replace("images/", f"{folder}/images/") == copied.stdout
 

@@ -18,7 +18,7 @@ from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export
-from mudg_core.train.interpolate import initial_student
+from mudg_core.train.student import initial_student
 from tests.core.encode.tiny import tiny_folder
 from tests.core.evaluate.layouts.trees import put, zhou
 

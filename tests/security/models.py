@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from mudg_core.encode.models import load_clip, open_clip
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE
 from mudg_core.errors import ModelError
-from tests.core.encode.test_model_folder import HUB, SIZES, Change, change
+from tests.core.encode.test_check_model import HUB, SIZES, Change, change
 from tests.core.encode.tiny import MODEL, PREPROCESS
 from tests.security.results import NotTried, Result, attempt
 

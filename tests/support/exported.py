@@ -16,9 +16,8 @@ from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.card import CardFacts, Origin
-from mudg_core.train.export import hand_over
-from mudg_core.train.interpolate import initial_student
-from mudg_core.train.student import Student
+from mudg_core.train.export import export_with_card
+from mudg_core.train.student import Student, initial_student
 
 CLASSES = ("cat", "<b>no</b> | `x`", "=sea")
 COLOURS = ("red", "green", "blue")
@@ -60,7 +59,7 @@ def finetuned(clip: Clip) -> Student:
 def exported(clip: Clip, out: Path) -> Path:
     """The folder that a user gets."""
     out.mkdir(parents=True, exist_ok=True)
-    hand_over(finetuned(clip), QUERIES, FACTS, out)
+    export_with_card(finetuned(clip), QUERIES, FACTS, out)
     return out
 
 

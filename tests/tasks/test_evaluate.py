@@ -19,7 +19,7 @@ from mudg_core.target.prompts import augmentations, of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export
-from mudg_core.train.interpolate import initial_student
+from mudg_core.train.student import initial_student
 from tasks.policy import Stage, Work
 from tasks.target import collect_evaluation
 from tasks.train import evaluate, score_zero_shot

@@ -19,7 +19,7 @@ from mudg_core.dataset.training_set import read_training_set, read_whole_images
 from mudg_core.encode.models import load_clip
 from mudg_core.evaluate.classifier import image_features
 from mudg_core.storage import ArtifactRef, ArtifactStore
-from mudg_core.train.watch import EVENTS
+from mudg_core.train.finetune import EVENTS
 from tests.support import training_sets
 from tests.tasks.training import built, prepared, settings_at
 

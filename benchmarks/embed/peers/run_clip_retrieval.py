@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import mudg_core.encode.torchvision_ops  # noqa: F401  (before open_clip is imported)
+import mudg_core.encode.open_clip_support  # noqa: F401  (before open_clip is imported)
 from benchmarks.embed.peers import NAME, TAG
 
 

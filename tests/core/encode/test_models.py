@@ -16,8 +16,9 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from mudg_core.encode import lean, weights
+from mudg_core.encode import weights
 from mudg_core.encode.models import Clip, load_clip, open_clip
+from mudg_core.encode.open_clip_support import load_timm
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE, vision_width, weights_digest
 from mudg_core.errors import ModelError
 from tests.core.encode.tiny import MODEL, PREPROCESS
@@ -156,9 +157,9 @@ def test_a_tower_of_timm_is_loaded_when_a_model_has_one(
     monkeypatch.setattr(open_clip.timm_model, "timm", None)
     vision = {"timm_model_name": "test_vit", "timm_model_pretrained": False, "image_size": 160}
     config = {"model_cfg": MODEL | {"vision_cfg": vision}, "preprocess_cfg": PREPROCESS}
-    lean.load_timm(MODEL)
+    load_timm(MODEL)
     assert open_clip.timm_model.timm is None
-    lean.load_timm(config["model_cfg"])
+    load_timm(config["model_cfg"])
     network = open_clip.CLIP(**config["model_cfg"])
     save_file(network.state_dict(), tmp_path / WEIGHTS_FILE)
     (tmp_path / CONFIG_FILE).write_text(json.dumps(config))

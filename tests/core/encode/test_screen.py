@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mudg_core.encode.screen import COPY, UNLIKE, screen
 from mudg_core.encode.shard import REFUSED, EmbeddingShard
-from mudg_core.encode.writer import SCHEMA, ShardWriter
+from mudg_core.encode.writer import COPY, SCHEMA, UNLIKE, ShardWriter, screen
 
 COSINES = [0.9, 0.1, 0.5, 0.2]
 

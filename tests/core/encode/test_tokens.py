@@ -8,7 +8,7 @@ import torch
 
 from mudg_core.corpus.demo.world import DemoWorld
 from mudg_core.encode.models import open_clip
-from mudg_core.encode.tokens import WORDS, tokenised
+from mudg_core.encode.open_clip_support import WORDS, tokenised
 
 ODD = [
     "",

@@ -16,9 +16,8 @@ from mudg_core.evaluate.listed import ListedImages
 from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
-from mudg_core.train.export import export
-from mudg_core.train.interpolate import initial_student, open_student
-from mudg_core.train.student import Student
+from mudg_core.train.export import export, open_student
+from mudg_core.train.student import Student, initial_student
 from tests.core.encode.tiny import another
 from tests.core.evaluate.layouts.trees import put
 

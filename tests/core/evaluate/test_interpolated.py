@@ -20,7 +20,7 @@ from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import export
 from mudg_core.train.finetune import finetune
-from mudg_core.train.interpolate import initial_student
+from mudg_core.train.student import initial_student
 from tests.core.encode.tiny import another
 
 Labels = NDArray[np.int64]

@@ -12,7 +12,7 @@ from mudg_core.encode.models import Clip
 from mudg_core.errors import TrainingError
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactStore, Checkpoints
-from mudg_core.train.checkpoint import Keeper
+from mudg_core.train.checkpoint import Checkpointer
 from mudg_core.train.finetune import Finetuned, finetune
 from tests.core.encode.tiny import another
 from tests.core.train.test_finetune import LABELS, PROMPTS, pixels, raw, settings
@@ -58,9 +58,9 @@ def test_f08_stopped_after_any_step_it_ends_as_if_it_had_not(
 ) -> None:
     whole = run(loaded, **changes)
     for after in (1, 2):  # the second stop comes two steps after the first
-        with pytest.raises(TrainingError, match="told to stop") as caught:
+        with pytest.raises(TrainingError, match="asked to stop") as caught:
             run(loaded, store, stop_after=after, **changes)
-        assert "goes on from there" in caught.value.fix
+        assert "resume from there" in caught.value.fix
     found = kept(store).latest()
     assert found is not None and found.step == 3
     resumed = run(loaded, store, **changes)
@@ -138,7 +138,7 @@ class Told:
 )
 def test_kept_by_steps_or_by_time_whichever_is_sooner(each: float, expected: list[int]) -> None:
     told: Any = Told()
-    keeper = Keeper(told, settings(checkpoint_every=4, checkpoint_seconds=60), clock=lambda: told.now)
+    keeper = Checkpointer(told, settings(checkpoint_every=4, checkpoint_seconds=60), clock=lambda: told.now)
     for _ in range(12):
         told.step, told.now = told.step + 1, told.now + each
         keeper.after_step(told, False)

@@ -19,10 +19,9 @@ from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train import export as module
 from mudg_core.train.card import Verdict
-from mudg_core.train.export import CLASSES_FILE, export, hand_over, load_classifier
+from mudg_core.train.export import CLASSES_FILE, export, export_with_card, load_classifier
 from mudg_core.train.finetune import finetune
-from mudg_core.train.interpolate import initial_student
-from mudg_core.train.student import Student
+from mudg_core.train.student import Student, initial_student
 from tests.core.encode.tiny import another
 from tests.support.exported import facts, pictures
 
@@ -102,7 +101,7 @@ def test_a_model_without_finetuning_says_classes_as_zero_shot_does(loaded: Clip,
     queries = Queries.of(target, of_descriptors(target, "random", ["which is wet"]))
     start = initial_student(another(loaded), "a photo of")
     verdict = Verdict(0.0, False)
-    hand_over(start, queries, facts(verdict=verdict), tmp_path)
+    export_with_card(start, queries, facts(verdict=verdict), tmp_path)
     texts = load_classifier(tmp_path)["single"]
     assert texts == pytest.approx(loaded.encode_texts(target.prompts()), abs=1e-6)
     with torch.no_grad():
@@ -119,7 +118,7 @@ def code_of(card: str) -> str:
 def test_the_code_in_the_card_runs(
     student: Student, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hand_over(student, QUERIES, facts(classes=tuple(CLASSES)), tmp_path)
+    export_with_card(student, QUERIES, facts(classes=tuple(CLASSES)), tmp_path)
     (file,) = pictures(tmp_path, suffix="jpg")[:1]
     file.rename(tmp_path / "image.jpg")
     monkeypatch.chdir(tmp_path)

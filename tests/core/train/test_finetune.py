@@ -13,10 +13,9 @@ import torch
 from mudg_core.encode.models import Clip
 from mudg_core.errors import TrainingError
 from mudg_core.settings import TrainSettings
-from mudg_core.train.crop import crop as crop_at
-from mudg_core.train.crop import crops, draw_crops
+from mudg_core.train.batches import Order, crops, draw_crops
+from mudg_core.train.batches import crop as crop_at
 from mudg_core.train.finetune import Finetuned, finetune, optimiser_of
-from mudg_core.train.order import Order
 from mudg_core.train.student import Student, trainable_names
 from tests.core.encode.tiny import another
 

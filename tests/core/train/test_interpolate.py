@@ -11,9 +11,8 @@ from mudg_core.encode.models import Clip
 from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
-from mudg_core.train.export import export
-from mudg_core.train.interpolate import between, initial_student, open_student, part_way
-from mudg_core.train.student import Student
+from mudg_core.train.export import export, open_student, part_way
+from mudg_core.train.student import Student, initial_student, interpolate
 from tests.core.encode.tiny import another
 
 PROMPT = "a photo of"
@@ -36,7 +35,7 @@ def test_between(loaded: Clip, alpha: float) -> None:
     start, end = initial_student(another(loaded), PROMPT), moved(loaded)
     before = weights(start), weights(end)
     expected = (1 - alpha) * before[0] + alpha * before[1]
-    assert torch.allclose(weights(between(start, end, alpha)), expected, atol=1e-6)
+    assert torch.allclose(weights(interpolate(start, end, alpha)), expected, atol=1e-6)
     assert torch.equal(before[0], weights(start)) and torch.equal(before[1], weights(end))
 
 
@@ -63,5 +62,5 @@ def test_part_way_is_between_and_loads_no_more_than_it_needs(
         return another(loaded)
 
     found = part_way(initial, tmp_path, alpha, "cpu")
-    assert torch.allclose(weights(found), weights(between(start, end, alpha)), atol=1e-6)
+    assert torch.allclose(weights(found), weights(interpolate(start, end, alpha)), atol=1e-6)
     assert len(asked) == (alpha < 1)

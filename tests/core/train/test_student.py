@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from mudg_core.encode.lean import load_timm
 from mudg_core.encode.models import Clip, open_clip
+from mudg_core.encode.open_clip_support import load_timm
 from mudg_core.errors import ModelError
 from mudg_core.settings import load_settings
 from mudg_core.train.student import Student, trainable_names

@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch.overrides import TorchFunctionMode
 
-from mudg_core.encode import lean
+from mudg_core.encode.open_clip_support import load_timm
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE
 from mudg_core.errors import ModelError
 
@@ -170,7 +170,7 @@ def _shapes(file: Path) -> Shapes:
 def _blank_shapes(config: dict[str, Any]) -> Shapes:
     import open_clip
 
-    lean.load_timm(config)
+    load_timm(config)
     build = dict(config)
     custom = build.pop("custom_text", False)
     kind = open_clip.CLIP

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import pytest
 from safetensors.torch import load_file, save_file
 
-from mudg_core.encode import model_folder
-from mudg_core.encode.model_folder import check_folder
+from mudg_core.encode import check_model
+from mudg_core.encode.check_model import check_folder
 from mudg_core.encode.models import load_clip, open_clip
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE
 from mudg_core.errors import ModelError
@@ -159,15 +159,15 @@ def test_f85_negative_layers_do_not_make_up_for_absurd_ones(folder: Path) -> Non
 def test_f85_each_entry_of_the_layers_is_judged_by_itself(layers: object) -> None:
     """Whatever the other checks of a configuration say."""
     with pytest.raises(ModelError, match="layers"):
-        model_folder._check_layers({"vision_cfg": {"layers": layers}}, 300)
+        check_model._check_layers({"vision_cfg": {"layers": layers}}, 300)
 
 
 def test_a_bias_may_be_negative_and_a_size_may_not() -> None:
     """SigLIP's is -10."""
-    model_folder._check_numbers({"model_cfg": {"init_logit_bias": -10, "vision_cfg": {"width": 64}}})
+    check_model._check_numbers({"model_cfg": {"init_logit_bias": -10, "vision_cfg": {"width": 64}}})
     for value in (-1, [1, -1], {"depth": -0.5}):
         with pytest.raises(ModelError, match="a size of -"):
-            model_folder._check_numbers({"model_cfg": {"vision_cfg": value}})
+            check_model._check_numbers({"model_cfg": {"vision_cfg": value}})
 
 
 def test_f85_a_tensor_of_another_shape_or_type_is_refused(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorboardX.proto.event_pb2 import Event
 
-from mudg_core.train.watch import EVENTS, Watch
+from mudg_core.train.finetune import EVENTS, TrainingLog
 
 
 class Lines:
@@ -33,7 +33,7 @@ def scalars(file: Path) -> dict[str, dict[int, float]]:
 
 def test_scalars_and_lines(tmp_path: Path) -> None:
     now, log, shares = [100.0], Lines(), list[float]()
-    with Watch(tmp_path / "tensorboard", 5, log, lambda: now[0], shares.append) as watch:
+    with TrainingLog(tmp_path / "tensorboard", 5, log, lambda: now[0], shares.append) as watch:
         watch(1, 3.0, None)  # of an earlier run
         for step in (2, 3, 4, 5):
             watch(step, 3 - step / 4, 64.0 * step)

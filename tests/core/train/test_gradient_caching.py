@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from mudg_core.encode.models import Clip
-from mudg_core.train.chunks import Encoded, Prompts
+from mudg_core.train.batches import Prompts
+from mudg_core.train.finetune import Encoded
 from mudg_core.train.student import Student
 from tests.core.encode.tiny import another
 from tests.core.train.test_finetune import PROMPTS, settings, train, weights

@@ -1,9 +1,10 @@
-"""Random resized crops and flips, drawn for a whole batch and taken a chunk at a time."""
+"""What a step of training sees: which images, in which order, how they are cropped, and which prompts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,6 +14,21 @@ from torch import Tensor
 from mudg_core.encode.models import Clip, Pixels
 
 WIDEST = math.log(4 / 3)  # of a crop, either way, as torchvision has it
+Encode = Callable[[Tensor], Tensor]
+
+
+class Order:
+    """Endless batches of row numbers, each epoch in a new order; a small dataset fills a batch repeatedly."""
+
+    def __init__(self, rows: int, random: torch.Generator) -> None:
+        self.rows, self.random = rows, random
+        self.waiting = torch.empty(0, dtype=torch.long)  # drawn already, and not shown yet
+
+    def take(self, size: int) -> Tensor:
+        while len(self.waiting) < size:
+            self.waiting = torch.cat([self.waiting, torch.randperm(self.rows, generator=self.random)])
+        taken, self.waiting = self.waiting[:size], self.waiting[size:]
+        return taken
 
 
 def draw_crops(count: int, smallest: float, random: torch.Generator, aspects: Tensor | float = 1.0) -> Tensor:
@@ -51,3 +67,24 @@ def crops(clip: Clip, images: Sequence[Pixels], where: Tensor) -> Tensor:
         at = [i for i, image in enumerate(images) if image.shape == shape]
         found[at] = crop(clip.normalise(np.stack([images[i] for i in at])), where[at], clip.image_size)
     return found
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The prompts of a step as chunks of tokens, of like length together: a chunk costs what its longest
+    does."""
+
+    chunks: list[Tensor]
+    places: Tensor  # of each prompt among the chunks' rows
+    augmentations: int
+
+    @classmethod
+    def of(cls, tokens: Sequence[Tensor], ends: Encode, size: int) -> Prompts:
+        """`tokens` of each augmentation, a row a class."""
+        rows = torch.cat(list(tokens))
+        order = torch.argsort(ends(rows), stable=True)
+        return cls(list(torch.split(rows[order], size)), torch.argsort(order), len(tokens))
+
+    def arranged(self, features: Tensor) -> Tensor:
+        """(augmentations, classes, dim), from features in the order of the chunks."""
+        return features[self.places].view(self.augmentations, -1, features.shape[-1])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mudg_core.errors import DataError
-from mudg_core.train.lineage import MadeFrom, card_facts, read_verdict, told_base, told_url
+from mudg_core.train.classifiers import MadeFrom, card_facts, public_name, public_url, read_verdict
 from tests.support.handed import SPEC, Made, make_all
 from tests.support.training_sets import make, store_at
 
@@ -101,7 +101,7 @@ def test_what_is_no_verdict_is_refused(made: Made, body: Any) -> None:
     ],
 )
 def test_places_on_a_disk_are_not_told(name: str, told: str) -> None:
-    assert told_base(name) == told
+    assert public_name(name) == told
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_places_on_a_disk_are_not_told(name: str, told: str) -> None:
     ],
 )
 def test_addresses_are_told_without_what_is_private(url: str, told: str) -> None:
-    assert told_url(url) == told
+    assert public_url(url) == told

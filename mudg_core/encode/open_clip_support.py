@@ -1,0 +1,123 @@
+"""What mudg changes around open_clip: it is imported beside a CPU build of torch and without what few models
+need, and captions are tokenised faster.
+
+The torchvision wheel on PyPI links CUDA. Beside a CPU-only torch its C++ library does not load, and the
+import fails because two operators that torchvision describes do not exist. They are never called, and only
+have to be defined before open_clip is imported.
+
+torchvision and timm also import torch's compiler, and sympy with it, though nothing is compiled here: a third
+of the import time. torchvision asks the compiler one question; it is asked when the answer is needed. timm is
+only for towers that few models have; it is imported when a model has one.
+
+open_clip's tokenizer fixes the encoding of every text, which plain ASCII never needs, and caches every word
+without limit. The first is nine tenths of the time of a caption.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+COMPILER, QUESTIONS, TOWERS = "torch._dynamo", "torch._dynamo.utils", "timm"
+WORDS = 1 << 16  # remembered, the least recent forgotten first
+Ids = tuple[int, ...]
+
+
+def _define_missing_operators() -> Any:
+    spec = importlib.util.find_spec("torchvision")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        torch.ops.load_library(str(Path(spec.origin).with_name("_C.so")))  # type: ignore[no-untyped-call]
+        return None
+    except OSError:
+        library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return library
+
+
+# A reference must be kept: the operators vanish with the library object.
+LIBRARY = _define_missing_operators()
+
+
+@contextmanager
+def lean_import() -> Iterator[None]:
+    """While torchvision and open_clip are imported. What is loaded already stays as it is."""
+    stand_ins: dict[str, Any] = {} if TOWERS in sys.modules else {TOWERS: None}  # which cannot be imported
+    if COMPILER not in sys.modules:
+        stand_ins |= _compiler()
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for name in stand_ins:
+            sys.modules.pop(name, None)
+
+
+def _compiler() -> dict[str, ModuleType]:
+    found = {name: ModuleType(name) for name in (COMPILER, QUESTIONS)}
+    vars(found[QUESTIONS])["is_compile_supported"] = _is_compile_supported
+    return found
+
+
+def _is_compile_supported(device: str) -> Any:
+    return importlib.import_module(QUESTIONS).is_compile_supported(device)
+
+
+def load_timm(config: Any) -> None:
+    """If a model of this configuration has a tower from there."""
+    if not (isinstance(config, dict) and config.get("vision_cfg", {}).get("timm_model_name")):
+        return
+    module = importlib.import_module("open_clip.timm_model")
+    if module.timm is None:
+        importlib.reload(module)  # in place: its class finds timm now
+
+
+def tokenised(tokenizer: Any) -> Callable[[Sequence[str]], torch.Tensor]:
+    """A function with the result of `tokenizer(texts)`. Tokenizers of another build are used as they are."""
+    from open_clip.tokenizer import SimpleTokenizer, _clean_lower
+
+    plain = type(tokenizer) is SimpleTokenizer and tokenizer.reduction_fn is None
+    if not plain or tokenizer.clean_fn is not _clean_lower or not tokenizer.context_length:
+        return lambda texts: torch.as_tensor(tokenizer(list(texts)))
+    ids = lru_cache(WORDS)(lambda word: _ids(tokenizer, word))
+    return lambda texts: _tokens(tokenizer, ids, texts)
+
+
+def _tokens(tokenizer: Any, ids: Callable[[str], Ids], texts: Sequence[str]) -> torch.Tensor:
+    room = tokenizer.context_length - 2
+    found = np.zeros((len(texts), tokenizer.context_length), np.int64)
+    found[:, 0] = tokenizer.sot_token_id
+    for line, text in zip(found, texts, strict=True):
+        own = [number for word in tokenizer.pat.findall(_clean(tokenizer, text)) for number in ids(word)]
+        end = min(len(own), room)
+        line[1 : end + 1] = own[:end]
+        line[end + 1] = tokenizer.eot_token_id
+    return torch.from_numpy(found)
+
+
+def _clean(tokenizer: Any, text: str) -> str:
+    """Mending changes nothing in printable ASCII without HTML's entities."""
+    if text.isascii() and text.isprintable() and "&" not in text:
+        return " ".join(text.split()).lower()
+    return str(tokenizer.clean_fn(text))
+
+
+def _ids(tokenizer: Any, word: str) -> Ids:
+    token = "".join(tokenizer.byte_encoder[byte] for byte in word.encode())
+    known = token in tokenizer.cache
+    found = tuple(tokenizer.encoder[part] for part in tokenizer.bpe(token).split(" "))
+    if not known:
+        tokenizer.cache.pop(token, None)
+    return found
