@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore
-from mudg_core.storage.collect import Collection
-from mudg_core.storage.collect import collect_garbage as collect
+from mudg_core.storage.gc.collect import Collection
+from mudg_core.storage.gc.collect import collect_garbage as collect
 from tasks.flow import dated, flow
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from mudg_core.index.version import IndexVersion, current_version, shards_of
 from mudg_core.storage import ArtifactRef
-from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import hash_of
 from tasks import index as tasks
 from tasks.corpus import draw_shard
@@ -58,7 +57,7 @@ def _origin(run: Run, shard: ArtifactRef) -> str:
     world, however that was cut."""
     recipe = run.store.manifest(shard).recipe
     if isinstance(source := recipe.parents.get("shard"), ArtifactRef):
-        return name_of(source)
+        return source.place
     if shard.stage == draw_shard.name:
         return hash_of({path: value for path, value in recipe.settings.items() if path != "inputs"})
-    return name_of(shard)
+    return shard.place

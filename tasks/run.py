@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from mudg_core.encode.weights import absolute, vision_width
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe
-from mudg_core.storage.leases import LeaseHolder
+from mudg_core.storage.gc.leases import LeaseHolder
 
 if TYPE_CHECKING:
     from mudg_core.index.kmeans import PairShard, Pool

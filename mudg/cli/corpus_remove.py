@@ -11,8 +11,7 @@ from mudg_core.errors import MissingArtifactError
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
-from mudg_core.storage.gc_marks import name_of
-from mudg_core.storage.lineage import made_from
+from mudg_core.storage.browse import made_from
 
 MADE = ("dataset", "model", "classifier", "report")
 
@@ -56,7 +55,7 @@ def consequences(store: ArtifactStore, url: str) -> Json:
 
 def _is_indexed(store: ArtifactStore, made: set[str]) -> bool:
     try:
-        return name_of(current_version(store).index) in made
+        return current_version(store).index.place in made
     except MissingArtifactError:
         return False
 

@@ -8,7 +8,6 @@ from mudg.cli.output import show, table_of
 from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore, Manifest
-from mudg_core.storage.gc_marks import name_of
 
 
 def show_manifest(artifact: str, verify: bool, as_json: bool, settings: Settings) -> None:
@@ -21,7 +20,7 @@ def show_manifest(artifact: str, verify: bool, as_json: bool, settings: Settings
         "digest": ref.digest,
         "uri": store.uri(ref),
         "lineage": [str(manifest.ref) for manifest in lineage],
-        "note": read_takedowns(store).note(name_of(ref)),
+        "note": read_takedowns(store).note(ref.place),
     }
     text = _text(lineage[-1], lineage, store.uri(ref))
     show(result, f"{text}\n\n{result['note']}", as_json)

@@ -16,11 +16,9 @@ from mudg.cli.units import size
 from mudg_core.errors import InputError
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore, Manifest
-from mudg_core.storage.gc_marks import name_of
-from mudg_core.storage.lineage import (
+from mudg_core.storage.browse import (
     Lineage,
-    bytes_of,
-    described,
+    describe,
     extent,
     lineage_of,
     settings_that_matter,
@@ -37,9 +35,9 @@ def run_lineage(name: str, children: bool, picture: Path | None, as_json: bool, 
     if picture is not None:
         _draw(found, picture)
     result: Json = {"artifact": str(found.root.ref), "digest": found.root.digest}
-    result["lineage"] = [described(one) for one in found.ancestors()]
+    result["lineage"] = [describe(one) for one in found.ancestors()]
     if children:
-        result["children"] = [described(one) for one in found.descendants()[1:]]
+        result["children"] = [describe(one) for one in found.descendants()[1:]]
     result["notes"] = _notes(store, found)
     text = "\n\n".join(
         [_text(found, children), *(f"{name} {note}" for name, note in result["notes"].items())]
@@ -52,7 +50,7 @@ def _notes(store: ArtifactStore, found: Lineage) -> dict[str, str]:
     from mudg_core.corpus.takedowns import read_takedowns  # pyarrow
 
     forgotten = read_takedowns(store)
-    told = {str(one.ref): forgotten.note(name) for name, one in found.found.items()}
+    told = {str(one.ref): forgotten.note(name) for name, one in found.manifests.items()}
     return {name: note for name, note in told.items() if note}
 
 
@@ -61,9 +59,7 @@ def _text(found: Lineage, children: bool) -> str:
     if children:
         below = _render(_tree(found, found.made_from))
         parts.append(
-            f"made from it\n{below}"
-            if found.made_from(name_of(found.root.ref))
-            else "nothing was made from it"
+            f"made from it\n{below}" if found.made_from(found.root.ref.place) else "nothing was made from it"
         )
     return "\n\n".join(parts)
 
@@ -86,7 +82,7 @@ def _tree(found: Lineage, following: Callable[[str], list[str]]) -> Tree:
             if len(names) > SHOWN:
                 branch.add(Text(f"and {len(names) - SHOWN:,} more {stage}"))
 
-    root = name_of(found.root.ref)
+    root = found.root.ref.place
     tree = Tree(Text(_line(found, root, False)))
     grow(tree, root)
     return tree
@@ -95,7 +91,7 @@ def _tree(found: Lineage, following: Callable[[str], list[str]]) -> Tree:
 def _line(found: Lineage, name: str, known: bool) -> str:
     stage, _, key = name.partition("/")
     short = f"{stage}/{key[:12]}"
-    one = found.found.get(name)
+    one = found.manifests.get(name)
     if one is None:
         return f"{short}  not in the store any more"
     return f"{short}  (above)" if known else f"{short}  {_facts(one)}"
@@ -103,7 +99,7 @@ def _line(found: Lineage, name: str, known: bool) -> str:
 
 def _facts(one: Manifest) -> str:
     made = one.circumstances.created[:16].replace("T", " ")
-    words = [made, extent(one), size(bytes_of(one))]
+    words = [made, extent(one), size(one.size)]
     settings = ", ".join(f"{name} {_short(value)}" for name, value in settings_that_matter(one).items())
     if len(settings) > SETTINGS:
         settings = f"{settings[:SETTINGS]}…"

@@ -11,7 +11,6 @@ from mudg_core.errors import InputError
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
 from mudg_core.storage.browse import artifacts
-from mudg_core.storage.gc_marks import name_of
 from mudg_core.train.classifiers import STAGE, copy_out, find_classifier, target_of
 
 
@@ -25,7 +24,7 @@ def run_list(as_json: bool, settings: Settings) -> None:
             **manifest.facts,
             "created": manifest.circumstances.created,
             "uri": store.uri(manifest.ref),
-            "note": forgotten.note(name_of(manifest.ref)),
+            "note": forgotten.note(manifest.ref.place),
         }
         for manifest in artifacts(store, STAGE)
     ]
@@ -48,7 +47,7 @@ def run_list(as_json: bool, settings: Settings) -> None:
 def run_export(name: str, out: Path, force: bool, as_json: bool, settings: Settings) -> None:
     store = ArtifactStore(settings.storage)
     ref = find_classifier(store, name)
-    note = read_takedowns(store).note(name_of(ref))
+    note = read_takedowns(store).note(ref.place)
     told = copy_out(store, ref, out, force=force) | {"out": str(out.expanduser().resolve()), "note": note}
     if note:
         said = f"{ref} {note}: build its target again, and do not hand this one on"

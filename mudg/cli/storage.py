@@ -6,7 +6,8 @@ from mudg.cli.output import console, show, table_of
 from mudg.cli.units import age, size
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
-from mudg_core.storage.collect import ACTIONS, CONDEMN, DELETE, KEEP, WAIT, Collection, collect_garbage
+from mudg_core.storage.gc.collect import Collection, collect_garbage
+from mudg_core.storage.gc.retention import ACTIONS, CONDEMN, DELETE, KEEP, WAIT
 
 WORDS = {KEEP: "kept", WAIT: "condemned before", CONDEMN: "condemned now", DELETE: "deleted"}
 WOULD = WORDS | {CONDEMN: "would be condemned", DELETE: "would be deleted"}

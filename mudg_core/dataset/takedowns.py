@@ -15,7 +15,6 @@ from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.errors import MissingArtifactError
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.storage.browse import artifacts
-from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import Manifest
 
 DATASET, HELD_OUT, MODEL, CLASSIFIER, REPORT = "dataset", "held-out", "model", "classifier", "report"
@@ -31,23 +30,23 @@ def touched(store: ArtifactStore, forgotten: Takedowns) -> dict[str, int]:
     """Training sets, held-out sets, models, classifiers and reports (`stage/key`) that hold, learned from or
     may show such an image, and how many of them. A model trained without them is clean, and so is its
     classifier. A report also shows images that were tried and refused."""
-    found = {name_of(m.ref): _found(store, m.ref, forgotten) for m in artifacts(store, DATASET)}
+    found = {m.ref.place: _found(store, m.ref, forgotten) for m in artifacts(store, DATASET)}
     rows = {name: [row for row in told if told[row] == CHOSEN] for name, told in found.items()}
     shown = {name: sum(outcome != SPARE for outcome in told.values()) for name, told in found.items()}
     counts = {name: len(chosen) for name, chosen in rows.items()}
     for manifest in artifacts(store, HELD_OUT):
-        counts[name_of(manifest.ref)] = len(takedowns_in_dataset(store, manifest.ref, forgotten))
+        counts[manifest.ref.place] = len(takedowns_in_dataset(store, manifest.ref, forgotten))
     for manifest in artifacts(store, MODEL):
         inputs = manifest.recipe.settings.get("inputs")
         without = inputs.get("without") if isinstance(inputs, dict) else None
         learned = {row for parent in _names(manifest) for row in rows.get(parent, ())}
-        counts[name_of(manifest.ref)] = len(learned.difference(without if isinstance(without, list) else ()))
+        counts[manifest.ref.place] = len(learned.difference(without if isinstance(without, list) else ()))
     for manifest in artifacts(store, CLASSIFIER):
         trained = [name for name in _names(manifest) if name.startswith(f"{MODEL}/")]
-        counts[name_of(manifest.ref)] = max((counts.get(name, 0) for name in trained), default=0)
+        counts[manifest.ref.place] = max((counts.get(name, 0) for name in trained), default=0)
     for manifest in artifacts(store, REPORT):
         parents = (max(counts.get(name, 0), shown.get(name, 0)) for name in _names(manifest))
-        counts[name_of(manifest.ref)] = max(parents, default=0)
+        counts[manifest.ref.place] = max(parents, default=0)
     return {name: count for name, count in counts.items() if count}
 
 
@@ -82,7 +81,7 @@ def _found(store: ArtifactStore, dataset: ArtifactRef, forgotten: Takedowns) -> 
 
 
 def _names(manifest: Manifest) -> list[str]:
-    return [name_of(parent) for parent in manifest.recipe.all_parents()]
+    return [parent.place for parent in manifest.recipe.all_parents()]
 
 
 def _candidates(store: ArtifactStore, dataset: Manifest, forgotten: Takedowns) -> list[int]:

@@ -35,7 +35,7 @@ from mudg_core.report.data import (
 from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
 from mudg_core.report.measured import measures_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
-from mudg_core.storage.lineage import extent
+from mudg_core.storage.browse import extent
 from mudg_core.target.spec import Target
 
 FEW_IMAGES = 4

@@ -1,7 +1,6 @@
 """Artifacts: written once, found by content, verified before use. Start reading at `store.py`."""
 
-from mudg_core.storage.checkpoint_bytes import Checkpoint
-from mudg_core.storage.checkpoints import Checkpoints
+from mudg_core.storage.checkpoints import Checkpoint, Checkpoints
 from mudg_core.storage.manifest import ArtifactRef, BuildInfo, Facts, FileEntry, Manifest, Recipe
 from mudg_core.storage.pointers import Pointer
 from mudg_core.storage.store import ArtifactStore

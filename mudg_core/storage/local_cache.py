@@ -1,14 +1,23 @@
-"""Verified files on this machine's disk: nothing is read before its checksum has been seen to match.
+"""Files on this machine's disk: verified copies of what the store holds, and folders for unfinished work.
 
-A local store's files are used where they lie. Those of a remote store are downloaded once, into a cache
-that is addressed by content, so two artifacts with the same file share one copy.
+Nothing is read before its checksum was verified. A local store's files are used where they lie. Those of a
+remote store are downloaded once, into a cache that is addressed by content, so two artifacts with the same
+file share one copy.
+
+A scratch folder is always removed, or swept later if its process died. It is locked while it is in use: the
+kernel drops the lock of a dead process, so the sweep can tell a build that takes two days from one that was
+killed two days ago.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
+import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mudg_core.errors import ChecksumError, MissingArtifactError
@@ -17,6 +26,7 @@ from mudg_core.storage.objects import Objects, sha256_of
 from mudg_core.storage.objects_local import disk_errors
 
 DOWNLOADS = 2  # a transfer that was cut short deserves a second try; a damaged object stays damaged
+STALE_SECONDS = 24 * 3600.0
 
 
 class LocalCache:
@@ -91,3 +101,42 @@ class LocalCache:
             return False
         self._seen[file] = seen
         return True
+
+
+@contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    folder = parent / f"build-{uuid.uuid4().hex}"
+    folder.mkdir(parents=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # some network disks cannot lock a folder; then nobody sweeps it either
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield folder
+    finally:
+        os.close(handle)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(parent: Path, older_than: float = STALE_SECONDS) -> None:
+    """Removes what dead processes left behind; never fails, for it is only housekeeping."""
+    if not parent.is_dir():
+        return
+    for path in parent.iterdir():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime < older_than:
+                continue
+            if not path.is_dir():
+                path.unlink(missing_ok=True)
+            elif not _in_use(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _in_use(folder: Path) -> bool:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False

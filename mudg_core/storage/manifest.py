@@ -1,12 +1,12 @@
-"""What an artifact is: the recipe it was made from, the files it has, and how it came about.
+"""What an artifact is: the recipe it was made from, the files it has, and how it was built.
 
 Two hashes, kept apart on purpose. The **key** is known before anything is computed (what would be made);
 the **digest** is known after (what was made). A child's key contains its parents' digests, not their keys,
 so a parent that came out differently also makes its children anew.
 
-The digest leaves out how an artifact came about, so it cannot vouch for that part. Since version 2 of the
-form a manifest therefore begins with a checksum of all its other bytes, and every later form will: a manifest
-whose checksum is wrong is damaged, whatever version it claims.
+The digest leaves out how an artifact was built, so it cannot vouch for that part. Since schema version 2 a
+manifest therefore begins with a checksum of all its other bytes, and every later one will: a manifest whose
+checksum is wrong is damaged, whatever version it claims.
 """
 
 from __future__ import annotations
@@ -17,15 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from mudg_core.errors import ChecksumError, DataError, InputError
 from mudg_core.storage import layout
@@ -89,15 +81,16 @@ class ArtifactRef(Record):
     key: Hex
     digest: Hex
 
+    @property
+    def place(self) -> str:
+        """Where it lies, whatever came out there."""
+        return f"{self.stage}/{self.key}"
+
     def __str__(self) -> str:
         return f"{self.stage}/{self.key[:12]}"
 
 
-def _many(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-Parents = Annotated[ArtifactRef | tuple[ArtifactRef, ...], BeforeValidator(_many)]
+Parents = ArtifactRef | tuple[ArtifactRef, ...]
 
 
 class Recipe(Record):
@@ -114,36 +107,26 @@ class Recipe(Record):
     @property
     def key(self) -> str:
         """Content key; the order inside a list of parents matters, that of the roles does not."""
-        return hash_of(
-            {
-                "stage": self.stage,
-                "algorithm": self.algorithm,
-                "settings": self.settings,
-                "parents": {role: _digests(parents) for role, parents in self.parents.items()},
-                "weights": self.weights,
-            }
-        )
+        parents = {role: _digests(refs) for role, refs in self.parents.items()}
+        body = {"stage": self.stage, "algorithm": self.algorithm, "settings": self.settings}
+        return hash_of(body | {"parents": parents, "weights": self.weights})
 
     def all_parents(self) -> tuple[ArtifactRef, ...]:
-        found: list[ArtifactRef] = []
-        for _, parents in sorted(self.parents.items()):
-            found.extend([parents] if isinstance(parents, ArtifactRef) else parents)
-        return tuple(found)
+        by_role = (refs for _, refs in sorted(self.parents.items()))
+        return tuple(ref for refs in by_role for ref in ((refs,) if isinstance(refs, ArtifactRef) else refs))
 
     def __str__(self) -> str:
         return f"{self.stage}/{self.key[:12]}"
 
 
-def _digests(parents: ArtifactRef | tuple[ArtifactRef, ...]) -> str | list[str]:
-    if isinstance(parents, ArtifactRef):
-        return parents.digest
-    return [parent.digest for parent in parents]
+def _digests(parents: Parents) -> str | list[str]:
+    return parents.digest if isinstance(parents, ArtifactRef) else [parent.digest for parent in parents]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the maker of an artifact says about it: facts that a rerun repeats bit for bit, and the names
-    of files that it does not (a report with wall times), which then stay out of the digest."""
+    """What a stage says about its artifact: facts that a rerun repeats bit for bit, and the names of files
+    that it does not (a report with wall times), which then stay out of the digest."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     volatile: frozenset[str] = frozenset()
@@ -157,7 +140,7 @@ class FileEntry(Record):
 
 
 class BuildInfo(Record):
-    """How an artifact came about. Differs from run to run, therefore never part of the digest."""
+    """How an artifact was built. Differs from run to run, therefore never part of the digest."""
 
     attempt: Attempt
     created: Moment
@@ -196,6 +179,11 @@ class Manifest(Record):
         return hash_of(body | {"schema_version": DIGEST_VERSION, "files": files})
 
     @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(entry.size for entry in self.files)
+
+    @property
     def ref(self) -> ArtifactRef:
         return ArtifactRef(stage=self.recipe.stage, key=self.key, digest=self.digest)
 
@@ -206,8 +194,8 @@ class Manifest(Record):
         return layout.attempt_file(self.recipe.stage, self.key, self.circumstances.attempt, name)
 
     def to_bytes(self) -> bytes:
-        """With its own digest inside, for people, and sealed. One of the first form stays byte for byte what
-        it was, as whoever sets it aside compares."""
+        """With its own digest inside, for people, and sealed. Schema version 1 stays byte for byte what it
+        was, as quarantine compares bytes."""
         body = self.model_dump(mode="json") | {"digest": self.digest}
         data = json.dumps(body, sort_keys=True, indent=1, allow_nan=False).encode()
         return data if self.schema_version == 1 else sealed(data)
@@ -218,12 +206,14 @@ class Manifest(Record):
             body = _body(data)
             if body["schema_version"] > SCHEMA_VERSION:
                 raise _too_new(where, body["schema_version"])
-            claimed = body.pop("digest")
+            stated_digest = body.pop("digest")
             manifest = cls.model_validate(body)
         except (ValueError, KeyError, TypeError, RecursionError, InputError) as error:
-            raise _unreadable(where, _reason(error)) from error
-        if manifest.digest != claimed:
-            raise _unreadable(where, "its digest differs from its content")
+            raise _damaged(
+                where, str(error) if isinstance(error, _BrokenSeal) else type(error).__name__
+            ) from error
+        if manifest.digest != stated_digest:
+            raise _damaged(where, "its digest differs from its content")
         return manifest
 
 
@@ -237,8 +227,8 @@ def sealed(data: bytes) -> bytes:
 
 
 def _body(data: bytes) -> dict[str, Any]:
-    """The fields of a manifest whose bytes are as they were written, as far as its form lets one know: none
-    but the first goes without a checksum, and the first never had one."""
+    """The fields of a manifest whose bytes are as they were written: all but schema version 1 must have a
+    checksum, and version 1 never had one."""
     plain = data
     if data.startswith(SEAL):
         plain = b"{" + data[len(SEAL) + 64 + len(b'",') :]
@@ -246,21 +236,16 @@ def _body(data: bytes) -> dict[str, Any]:
             raise _BrokenSeal("its checksum differs from its content")
     body: dict[str, Any] = json.loads(plain.decode())
     if (body["schema_version"] == 1) is data.startswith(SEAL):
-        raise _BrokenSeal("its form and its checksum do not go together")
+        raise _BrokenSeal("its schema version and its checksum do not go together")
     return body
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, _BrokenSeal) else type(error).__name__
 
 
 def _too_new(where: str, version: int) -> DataError:
     """Not a ChecksumError: nothing is damaged, so nothing may be set aside."""
-    what = f"the manifest was written by a newer release of mudg (version {version} of its form)"
+    what = f"the manifest was written by a newer release of mudg (schema version {version})"
     return DataError(what=what, where=where, fix="upgrade mudg, or use a store of your own (storage.url)")
 
 
-def _unreadable(where: str, why: str) -> ChecksumError:
-    return ChecksumError(
-        what=f"the manifest is damaged ({why})", where=where, fix="run again: the artifact will be rebuilt"
-    )
+def _damaged(where: str, why: str) -> ChecksumError:
+    fix = "run again: the artifact will be rebuilt"
+    return ChecksumError(what=f"the manifest is damaged ({why})", where=where, fix=fix)

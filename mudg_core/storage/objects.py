@@ -7,18 +7,28 @@ that the writer has seen. That is all the coordination there is, so two kinds of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from mudg_core.errors import UnsafeStoreError
+from mudg_core.errors import ConflictError, StorageError, UnsafeStoreError
 from mudg_core.settings import StorageSettings
+from mudg_core.storage import layout
 
 BLOCK = 1 << 20
 
 
+class Stored(NamedTuple):
+    """An object's content, and the etag that a later write may be conditional on."""
+
+    data: bytes
+    etag: str
+
+
 class Entry(NamedTuple):
-    """An object as a listing tells of it; `modified` in seconds since 1970, by the store's clock."""
+    """An object in a listing; `modified` in seconds since 1970, by the store's clock."""
 
     path: str
     size: int
@@ -35,8 +45,8 @@ class Objects(Protocol):
     def put_new(self, path: str, data: bytes) -> str:
         """Creates an object and returns its etag; ConflictError if there already is one."""
 
-    def read(self, path: str) -> tuple[bytes, str] | None:
-        """(content, etag), or None if there is no such object."""
+    def read(self, path: str) -> Stored | None:
+        """None if there is no such object."""
 
     def replace(self, path: str, data: bytes, expected_etag: str | None) -> str:
         """Compare-and-swap: ConflictError unless the object is at `expected_etag` (None: absent)."""
@@ -90,3 +100,37 @@ def open_objects(settings: StorageSettings) -> Objects:
 def sha256_of(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def check_conditional_puts(objects: Objects) -> None:
+    """Before any work: with a store that ignores them two writers both win, and nobody notices. Reads first,
+    as some servers create a missing bucket on a put. Every put has other bytes, as a writer recognises its
+    own lost replies by them. Leaves nothing behind."""
+    path = layout.probe(uuid.uuid4().hex)
+    objects.read(path)
+    try:
+        first = objects.put_new(path, b"first")
+        _must_conflict(objects, "create if absent", lambda: objects.put_new(path, b"second"))
+        second = objects.replace(path, b"third", first)
+        _must_conflict(objects, "replace if unchanged", lambda: objects.replace(path, b"fourth", first))
+        if objects.read(path) != (b"third", second):
+            raise _unsafe(objects, "does not return what was written last")
+    finally:
+        with suppress(StorageError):  # the first error says more than a failed cleaning up
+            objects.delete(path)
+
+
+def _must_conflict(objects: Objects, promise: str, put: Callable[[], str]) -> None:
+    try:
+        put()
+    except ConflictError:
+        return
+    raise _unsafe(objects, f"ignores the condition {promise!r}")
+
+
+def _unsafe(objects: Objects, fault: str) -> UnsafeStoreError:
+    return UnsafeStoreError(
+        what=f"the store {fault}: two writers could both win",
+        where=objects.url,
+        fix="use a store with conditional puts: a local folder, AWS S3, or a recent SeaweedFS, MinIO or Ceph",
+    )

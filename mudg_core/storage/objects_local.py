@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, StorageError
-from mudg_core.storage.objects import Entry, sha256_of
+from mudg_core.storage.objects import Entry, Stored, sha256_of
 
 SCRATCH = "scratch"  # unfinished work; never named by a manifest, so it may always be swept
 LINK_TRIES = 20
@@ -48,13 +48,13 @@ class LocalObjects:
             self._link(temporary, path)
         return _etag(data)
 
-    def read(self, path: str) -> tuple[bytes, str] | None:
+    def read(self, path: str) -> Stored | None:
         with disk_errors(self.root / path):
             try:
                 data = (self.root / path).read_bytes()
             except (FileNotFoundError, NotADirectoryError):
                 return None
-        return data, _etag(data)
+        return Stored(data, _etag(data))
 
     def replace(self, path: str, data: bytes, expected_etag: str | None) -> str:
         if expected_etag is None:
@@ -76,11 +76,8 @@ class LocalObjects:
                 self._copy(path, local_file, sha256)
 
     def download(self, path: str, local_file: Path) -> None:
-        with disk_errors(local_file):
-            try:
-                shutil.copyfile(self.root / path, local_file)
-            except FileNotFoundError as error:
-                raise MissingArtifactError(what="the file is not there", where=self._where(path)) from error
+        with disk_errors(local_file), self._missing_file(path):
+            shutil.copyfile(self.root / path, local_file)
 
     def exists(self, path: str) -> bool:
         return (self.root / path).is_file()
@@ -109,16 +106,19 @@ class LocalObjects:
                 yield Entry(path, status.st_size, max(status.st_mtime, status.st_ctime))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        with disk_errors(self.root / path):
-            try:
-                with (self.root / path).open("rb") as stream:
-                    stream.seek(start)
-                    return stream.read(length)
-            except FileNotFoundError as error:
-                raise MissingArtifactError(what="the file is not there", where=self._where(path)) from error
+        with disk_errors(self.root / path), self._missing_file(path), (self.root / path).open("rb") as stream:
+            stream.seek(start)
+            return stream.read(length)
 
     def _where(self, path: str) -> str:
         return f"{self.url}/{path}"
+
+    @contextmanager
+    def _missing_file(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise MissingArtifactError(what="the file is not there", where=self._where(path)) from error
 
     def _copy(self, path: str, local_file: Path, sha256: str) -> None:
         with self._temporary() as temporary:
@@ -144,8 +144,8 @@ class LocalObjects:
         _sync_folder(target.parent)
 
     def _expect(self, path: str, etag: str) -> None:
-        found = self.read(path)
-        if found is None or found[1] != etag:
+        stored = self.read(path)
+        if stored is None or stored.etag != etag:
             raise ConflictError(what="somebody else changed the object", where=self._where(path))
 
     def _prune(self, folder: Path) -> None:
@@ -174,7 +174,7 @@ class LocalObjects:
 
 @contextmanager
 def disk_errors(where: Path, *, only_full: bool = False) -> Iterator[None]:
-    """Turns what the operating system says into what a person can act on."""
+    """Turns an OSError into one that says what to do."""
     try:
         yield
     except OSError as error:

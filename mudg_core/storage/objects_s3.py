@@ -23,7 +23,7 @@ from botocore.config import Config  # type: ignore[import-untyped, unused-ignore
 from mudg_core.errors import ConflictError, MissingArtifactError, StorageError
 from mudg_core.retries import s3_requests
 from mudg_core.settings import StorageSettings
-from mudg_core.storage.objects import BLOCK, Entry
+from mudg_core.storage.objects import BLOCK, Entry, Stored
 from mudg_core.storage.s3_errors import is_retryable_answer, not_implemented, s3_errors
 
 PART_BYTES = 64 * BLOCK
@@ -62,27 +62,30 @@ class S3Objects:
         return None
 
     def link(self, path: str, seconds: int) -> str:
-        """The type is said in the link too: objects of earlier releases were stored without one."""
-        kind = TYPES.get(PurePosixPath(path).suffix)
-        asked = self._object(path) | ({"ResponseContentType": kind} if kind else {})
+        """The type is in the link too: objects of earlier releases were stored without one."""
+        parameters = self._object(path) | _content_type(path, "ResponseContentType")
         with s3_errors(self._where(path)):
-            return str(self._signer.generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds))
+            return str(
+                self._signer.generate_presigned_url("get_object", Params=parameters, ExpiresIn=seconds)
+            )
 
     @cached_property
     def _signer(self) -> Client:
         """A signature holds for one host only, and signing asks nobody: a client that sends no request."""
-        known_as = self.settings.link_endpoint_url
-        if not known_as:
-            return self.client
-        return make_client(self.settings.model_copy(update={"endpoint_url": known_as}))
+        endpoint = self.settings.link_endpoint_url
+        return (
+            make_client(self.settings.model_copy(update={"endpoint_url": endpoint}))
+            if endpoint
+            else self.client
+        )
 
     def put_new(self, path: str, data: bytes) -> str:
         return self._put(path, data, IfNoneMatch="*")
 
-    def read(self, path: str) -> tuple[bytes, str] | None:
-        def request() -> tuple[bytes, str]:
+    def read(self, path: str) -> Stored | None:
+        def request() -> Stored:
             reply = self.client.get_object(**self._object(path))
-            return reply["Body"].read(), str(reply["ETag"])
+            return Stored(reply["Body"].read(), str(reply["ETag"]))
 
         try:
             return self._call(path, request)
@@ -100,8 +103,7 @@ class S3Objects:
     def upload(self, path: str, local_file: Path, sha256: str) -> None:
         """In parts if large; parts of a failed upload are aborted by the transfer manager."""
         with s3_errors(self._where(path)), self._transfers() as transfers:
-            kind = TYPES.get(PurePosixPath(path).suffix)
-            extra = {"ChecksumAlgorithm": "SHA256"} | ({"ContentType": kind} if kind else {})
+            extra = {"ChecksumAlgorithm": "SHA256"} | _content_type(path, "ContentType")
             transfers.upload(str(local_file), self.bucket, self._key(path), extra).result()
         if not self._stored_right(path, local_file, sha256):
             self.delete(path)
@@ -125,8 +127,8 @@ class S3Objects:
         if expected_etag is None:
             self._call(path, lambda: self.client.delete_object(**self._object(path)))
             return
-        found = self.read(path)
-        if found is None or found[1] != expected_etag:
+        stored = self.read(path)
+        if stored is None or stored.etag != expected_etag:
             raise ConflictError(what="somebody else changed the object", where=self._where(path))
         try:
             self._call(path, lambda: self.client.delete_object(**self._object(path), IfMatch=expected_etag))
@@ -162,18 +164,16 @@ class S3Objects:
         checksum = base64.b64encode(hashlib.sha256(data).digest()).decode()
 
         def request() -> str:
-            where = self._object(path)
-            return str(
-                self.client.put_object(**where, Body=data, ChecksumSHA256=checksum, **condition)["ETag"]
-            )
+            body = {"Body": data, "ChecksumSHA256": checksum}
+            return str(self.client.put_object(**self._object(path), **body, **condition)["ETag"])
 
         try:
             return self._call(path, request)
         except ConflictError:
-            found = self.read(path)
-            if found is None or found[0] != data:
+            stored = self.read(path)
+            if stored is None or stored.data != data:
                 raise
-            return found[1]  # our own earlier try had arrived, only its reply was lost
+            return stored.etag  # our own earlier try had arrived, only its reply was lost
 
     def _call(self, path: str, request: Callable[[], T]) -> T:
         def attempt() -> T:
@@ -190,9 +190,9 @@ class S3Objects:
             return False
         whole = base64.b64encode(bytes.fromhex(sha256)).decode()
         theirs = head.get("ChecksumSHA256")
-        if theirs == whole:
-            return True
-        if theirs and (sha256, theirs) == checksums_of_parts(local_file, self.part_bytes):
+        if theirs and (
+            theirs == whole or (sha256, theirs) == checksums_of_parts(local_file, self.part_bytes)
+        ):
             return True
         return self._call(path, lambda: self._hash_stored(path)) == sha256
 
@@ -222,6 +222,11 @@ class S3Objects:
         return f"{self.url}/{path}"
 
 
+def _content_type(path: str, parameter: str) -> dict[str, str]:
+    kind = TYPES.get(PurePosixPath(path).suffix)
+    return {parameter: kind} if kind else {}
+
+
 def make_client(settings: StorageSettings) -> Client:
     """Credentials come from the environment, as boto3 finds them; they are in no setting of ours."""
     config = Config(
@@ -239,8 +244,8 @@ def make_client(settings: StorageSettings) -> Client:
 
 
 def checksums_of_parts(file: Path, part_bytes: int) -> tuple[str, str]:
-    """The sha256 of a file, and what S3 tells of an object sent in parts: the hash of its parts' hashes.
-    Both from one reading, so that they speak of the same bytes."""
+    """The sha256 of a file, and S3's checksum of an object sent in parts: the hash of its parts' hashes. Both
+    from one reading, so that they are of the same bytes."""
     whole, digests = hashlib.sha256(), []
     with file.open("rb") as stream:
         while part := stream.read(part_bytes):

@@ -38,18 +38,17 @@ class Pointer(Record):
 
 def read(objects: Objects, name: str) -> Pointer | None:
     path = layout.pointer(name)
-    found = objects.read(path)
-    if found is None:
+    stored = objects.read(path)
+    if stored is None:
         return None
     try:
-        body = json.loads(found[0])
-        kept = {field: body[field] for field in ("moved", "history") if field in body}
-        return Pointer(name=name, ref=body["ref"], etag=found[1], **kept)
+        body = json.loads(stored.data)
+        optional = {field: body[field] for field in ("moved", "history") if field in body}
+        return Pointer(name=name, ref=body["ref"], etag=stored.etag, **optional)
     except (ValueError, KeyError, TypeError, InputError) as error:
+        fix = "delete it, then promote a version again"
         where = layout.uri(objects.url, path)
-        raise DataError(
-            what=f"pointer {name!r} is damaged", where=where, fix="delete it, then promote a version again"
-        ) from error
+        raise DataError(what=f"pointer {name!r} is damaged", where=where, fix=fix) from error
 
 
 def move(
@@ -67,17 +66,17 @@ def move(
     try:
         etag = objects.replace(layout.pointer(name), data, expected.etag if expected else None)
     except ConflictError as error:
-        raise ConflictError(
-            what=f"pointer {name!r} was moved by somebody else",
-            where=error.where,
-            fix="look at where it points now, and decide again",
-        ) from error
+        what, fix = (
+            f"pointer {name!r} was moved by somebody else",
+            "look at where it points now, and decide again",
+        )
+        raise ConflictError(what=what, where=error.where, fix=fix) from error
     return Pointer(name=name, ref=ref, etag=etag, moved=moved, history=history)
 
 
-def _history(left: Pointer | None, withdraw: bool) -> tuple[Past, ...]:
-    """What the pointer will remember once it has left; bounded, as every reader reads all of it."""
-    if left is None:
+def _history(before: Pointer | None, withdraw: bool) -> tuple[Past, ...]:
+    """Bounded, as every reader reads all of it."""
+    if before is None:
         return ()
-    past = Past(ref=left.ref, moved=left.moved, withdrawn=withdraw)
-    return (*left.history, past)[-MAX_HISTORY:]
+    past = Past(ref=before.ref, moved=before.moved, withdrawn=withdraw)
+    return (*before.history, past)[-MAX_HISTORY:]

@@ -1,4 +1,4 @@
-"""What an S3 server, or the way to it, can answer, in our words. Only here are their error codes read."""
+"""Errors of an S3 server, or of the way to it, as our own. Only here are their error codes read."""
 
 from __future__ import annotations
 

@@ -7,26 +7,24 @@ is there nothing is visible; once it is there it never changes. Whoever comes se
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from mudg_core.errors import ChecksumError, ConflictError, MissingArtifactError, MudgError, StorageError
 from mudg_core.settings import StorageSettings
-from mudg_core.storage import browse, layout, pointers, probe
-from mudg_core.storage.build_info import build_info
+from mudg_core.storage import browse, layout, pointers
+from mudg_core.storage.build_info import describe, now
 from mudg_core.storage.checkpoints import Checkpoints
-from mudg_core.storage.file_entries import check_facts, collect
-from mudg_core.storage.gc_marks import GcMarks
-from mudg_core.storage.local_cache import LocalCache
+from mudg_core.storage.gc.marks import GcMarks
+from mudg_core.storage.local_cache import LocalCache, scratch_folder, sweep
 from mudg_core.storage.manifest import ArtifactRef, Facts, FileEntry, Manifest, Recipe
-from mudg_core.storage.objects import Objects, open_objects
+from mudg_core.storage.objects import Objects, Stored, check_conditional_puts, open_objects
 from mudg_core.storage.objects_local import SCRATCH, disk_errors
 from mudg_core.storage.pointers import Pointer
-from mudg_core.storage.quarantine import set_aside
-from mudg_core.storage.scratch import scratch_folder, sweep
 
 REBUILD = "run again: the artifact will be rebuilt"
 
@@ -38,14 +36,14 @@ class ArtifactStore:
         self.settings = settings
         self.objects = objects or open_objects(settings)
         cache = Path(settings.cache_dir).expanduser().absolute()
-        self._copies = LocalCache(self.objects, cache)
-        self._condemned = GcMarks(self.objects)
+        self._cache = LocalCache(self.objects, cache)
+        self._gc_marks = GcMarks(self.objects)
         self._scratch = self.objects.local_path(SCRATCH) or cache / SCRATCH
         sweep(self._scratch)
 
     def __reduce__(self) -> tuple[object, ...]:
         settings = self.settings.model_copy(
-            update={"url": self.url, "cache_dir": str(self._copies.cache)}  # absolute: cwd differs elsewhere
+            update={"url": self.url, "cache_dir": str(self._cache.cache)}  # absolute: cwd differs elsewhere
         )
         return ArtifactStore, (settings,)
 
@@ -55,36 +53,37 @@ class ArtifactStore:
 
     def check(self) -> None:
         """Refuses a store that ignores conditional puts; to be called once, before any work."""
-        probe.check(self.objects)
+        check_conditional_puts(self.objects)
 
     # -- building -----------------------------------------------------------------------------------------
 
-    def find(self, key_of: Recipe) -> ArtifactRef | None:
+    def find(self, recipe: Recipe) -> ArtifactRef | None:
         """The artifact of a recipe, if it was ever committed. Looks at the manifest only. One that garbage
         collection has condemned stays; one that it is deleting is not there."""
-        found = self._read_manifest(key_of.stage, key_of.key)
-        return found.ref if found and self._spare(found) else None
+        manifest = self._read_manifest(recipe.stage, recipe.key)
+        return manifest.ref if manifest and self._try_keep(manifest) else None
 
     def build(self, recipe: Recipe, make: Callable[[Path], Facts]) -> ArtifactRef:
         """Adopts the artifact of a recipe, or lets `make` leave its files in a folder and commits them."""
         ref = self.find(recipe) or self._build(recipe, make)
-        self._clear_checkpoints(recipe)  # also of one that was found: its maker may have died before this
+        with suppress(MudgError):  # best effort: the artifact is there, so nobody reads them again
+            self.checkpoints(
+                recipe
+            ).clear()  # also of one that was there: its maker may have died before this
         return ref
 
-    def _spare(self, manifest: Manifest) -> bool:
+    def _try_keep(self, manifest: Manifest) -> bool:
         """Helps to delete what is being deleted, or the way would not be free to make it again."""
-        if self._condemned.try_keep(manifest):
+        if self._gc_marks.try_keep(manifest):
             return True
         self.withdraw(manifest)
         return False
 
     def withdraw(self, manifest: Manifest) -> None:
         """Takes this very manifest away, so that nothing finds the artifact; its files stay."""
-        path = layout.manifest(manifest.recipe.stage, manifest.key)
-        found = self.objects.read(path)
-        if found and found[0] == manifest.to_bytes():
+        if stored := self._stored(manifest):
             with suppress(ConflictError):
-                self.objects.delete(path, expected_etag=found[1])
+                self.objects.delete(_path(manifest), expected_etag=stored.etag)
 
     def temporary(self) -> AbstractContextManager[Path]:
         """A folder for copies of what lies elsewhere, on the disk where artifacts are made; removed after
@@ -97,22 +96,11 @@ class ArtifactStore:
 
     def _build(self, recipe: Recipe, make: Callable[[Path], Facts]) -> ArtifactRef:
         with disk_errors(self._scratch, only_full=True), scratch_folder(self._scratch) as folder:
-            manifest = self._make(recipe, make, folder)
+            started = time.monotonic()
+            facts = make(folder)
+            manifest = describe(recipe, facts, folder, time.monotonic() - started)
             self._upload(manifest, folder)
         return self._commit(manifest)
-
-    def _make(self, recipe: Recipe, make: Callable[[Path], Facts], folder: Path) -> Manifest:
-        started = time.monotonic()
-        facts = make(folder)
-        seconds = time.monotonic() - started
-        check_facts(facts, str(recipe))
-        return Manifest(
-            recipe=recipe,
-            key=recipe.key,
-            files=collect(folder, facts.volatile, str(recipe)),
-            facts=facts.facts,
-            circumstances=build_info(uuid.uuid4().hex, seconds),
-        )
 
     def _upload(self, manifest: Manifest, folder: Path) -> None:
         try:
@@ -126,7 +114,7 @@ class ArtifactStore:
         """Own files are dropped only when somebody else has won for certain. After an error that leaves it
         open (a lost reply), they stay: the manifest may have arrived, and would name them."""
         try:
-            self.objects.put_new(layout.manifest(manifest.recipe.stage, manifest.key), manifest.to_bytes())
+            self.objects.put_new(_path(manifest), manifest.to_bytes())
         except ConflictError as conflict:
             winner = self.find(manifest.recipe)
             if winner is None:  # set aside between the two calls; the caller's retry starts afresh
@@ -141,24 +129,17 @@ class ArtifactStore:
             with suppress(StorageError):
                 self.objects.delete(manifest.path(entry.name))
 
-    def _clear_checkpoints(self, recipe: Recipe) -> None:
-        """Best effort too: the artifact is there, so nobody reads them again."""
-        with suppress(MudgError):
-            self.checkpoints(recipe).clear()
-
     # -- reading ------------------------------------------------------------------------------------------
 
     def manifest(self, ref: ArtifactRef) -> Manifest:
-        found = self._read_manifest(ref.stage, ref.key)
-        if found is None:
+        manifest = self._read_manifest(ref.stage, ref.key)
+        if manifest is None:
             raise self._missing(ref)
-        if found.digest != ref.digest:
-            raise ChecksumError(
-                what=f"artifact {ref} was rebuilt and came out differently",
-                where=self.uri(ref),
-                fix="run again: what was made from the old one will be made anew",
-            )
-        return found
+        if manifest.digest != ref.digest:
+            what = f"artifact {ref} was rebuilt and came out differently"
+            fix = "run again: what was made from the old one will be made anew"
+            raise ChecksumError(what=what, where=self.uri(ref), fix=fix)
+        return manifest
 
     def _missing(self, ref: ArtifactRef) -> MissingArtifactError:
         what = f"artifact {ref} is not in the store"
@@ -169,10 +150,9 @@ class ArtifactStore:
         manifest = self.manifest(ref)
         entry = manifest.entry(name)
         if entry is None:
-            names = ", ".join(sorted(entry.name for entry in manifest.files)[:20])
-            raise MissingArtifactError(
-                what=f"artifact {ref} has no file {name!r}", where=self.uri(ref), fix=f"it has: {names}"
-            )
+            what = f"artifact {ref} has no file {name!r}"
+            fix = "it has: " + ", ".join(sorted(entry.name for entry in manifest.files)[:20])
+            raise MissingArtifactError(what=what, where=self.uri(ref), fix=fix)
         return self._verified(manifest, entry)
 
     def files(self, ref: ArtifactRef) -> dict[str, Path]:
@@ -186,9 +166,9 @@ class ArtifactStore:
         copies = {entry.name: self._verified(manifest, entry) for entry in manifest.files}
         if local := self.objects.local_path(attempt):
             return local
-        folder = self._copies.folder(manifest)
+        folder = self._cache.folder(manifest)
         for name, copy in copies.items():
-            self._copies.link_into(folder, name, copy)
+            self._cache.link_into(folder, name, copy)
         return folder
 
     def verify(self, ref: ArtifactRef) -> None:
@@ -203,7 +183,7 @@ class ArtifactStore:
 
     def _verified(self, manifest: Manifest, entry: FileEntry, *, fresh: bool = False) -> Path:
         try:
-            return self._copies.get(manifest, entry, fresh=fresh)
+            return self._cache.get(manifest, entry, fresh=fresh)
         except (ChecksumError, MissingArtifactError) as error:
             self._quarantine(manifest, f"{entry.name}: {error.what}")
             parents = ", ".join(str(parent) for parent in manifest.recipe.all_parents()) or "no parents"
@@ -211,24 +191,39 @@ class ArtifactStore:
             raise type(error)(what=what, where=error.where, fix=REBUILD) from error
 
     def _quarantine(self, manifest: Manifest, reason: str) -> None:
-        """Only the very manifest that was found wanting: by now another may have been built in its place."""
-        path = layout.manifest(manifest.recipe.stage, manifest.key)
-        found = self.objects.read(path)
-        if found and found[0] == manifest.to_bytes():
-            set_aside(self.objects, manifest.recipe.stage, manifest.key, found, reason)
+        if stored := self._stored(manifest):
+            self._set_aside(manifest.recipe.stage, manifest.key, stored, reason)
+
+    def _set_aside(self, stage: str, key: str, stored: Stored, reason: str) -> None:
+        """Byte for byte, so that a damaged artifact can be both rebuilt and looked into. Copy first, delete
+        second: killed in between, the copy is there twice and nothing is lost. A second reader that meets the
+        same fault at the same time does the same, and neither minds the other."""
+        token = hashlib.sha256(stored.data).hexdigest()[:16]
+        note = json.dumps({"reason": reason, "quarantined": now()}, sort_keys=True, indent=1).encode()
+        with suppress(ConflictError):
+            self.objects.put_new(layout.quarantine(stage, key, token, "manifest.json"), stored.data)
+        with suppress(ConflictError):
+            self.objects.put_new(layout.quarantine(stage, key, token, "reason.json"), note)
+        with suppress(ConflictError):
+            self.objects.delete(layout.manifest(stage, key), expected_etag=stored.etag)
+
+    def _stored(self, manifest: Manifest) -> Stored | None:
+        """This very manifest as it is stored: by now another may have been built in its place."""
+        stored = self.objects.read(_path(manifest))
+        return stored if stored and stored.data == manifest.to_bytes() else None
 
     def _read_manifest(self, stage: str, key: str) -> Manifest | None:
         path = layout.manifest(stage, key)
-        found = self.objects.read(path)
-        if found is None:
+        stored = self.objects.read(path)
+        if stored is None:
             return None
         where = layout.uri(self.url, path)
         try:
-            manifest = Manifest.from_bytes(found[0], where)
+            manifest = Manifest.from_bytes(stored.data, where)
             if (manifest.recipe.stage, manifest.key) != (stage, key):
                 raise ChecksumError(what="the manifest is that of another artifact", where=where, fix=REBUILD)
         except ChecksumError as error:
-            set_aside(self.objects, stage, key, found, error.what)
+            self._set_aside(stage, key, stored, error.what)
             raise
         return manifest
 
@@ -242,16 +237,16 @@ class ArtifactStore:
     ) -> Pointer:
         """Compare-and-swap: ConflictError if somebody else moved it since `expected` was read. `withdraw`
         marks what it leaves as no good."""
-        if not self._spare(self.manifest(ref)):  # a pointer to nothing helps nobody
+        if not self._try_keep(self.manifest(ref)):  # a pointer to nothing helps nobody
             raise self._missing(ref)
         return pointers.move(self.objects, name, ref, expected, withdraw=withdraw)
 
     def at(self, stage: str, key: str) -> ArtifactRef:
-        """The artifact at a full key, whoever knows only that."""
-        found = self._read_manifest(stage, key)
-        if found is None:
+        """The artifact at a full key."""
+        manifest = self._read_manifest(stage, key)
+        if manifest is None:
             raise MissingArtifactError(what=f"there is no artifact {stage}/{key}", where=self.url)
-        return found.ref
+        return manifest.ref
 
     def resolve(self, text: str) -> ArtifactRef:
         """For people: `stage/beginning-of-key`, a URI inside the artifact, or the name of a pointer."""
@@ -274,3 +269,7 @@ class ArtifactStore:
         if name is None:
             return layout.uri(self.url, layout.manifest(ref.stage, ref.key))
         return layout.uri(self.url, self.manifest(ref).path(name))
+
+
+def _path(manifest: Manifest) -> str:
+    return layout.manifest(manifest.recipe.stage, manifest.key)

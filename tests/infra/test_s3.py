@@ -14,8 +14,8 @@ from moto.iam.policy_validation import IAMPolicyDocumentValidator
 
 from infra.compose import prepare
 from mudg_core.settings import StorageSettings, load_settings
+from mudg_core.storage.objects import check_conditional_puts
 from mudg_core.storage.objects_s3 import S3Objects, make_client
-from mudg_core.storage.probe import check
 from tests.infra.files import INFRA, load
 from tests.support.seaweed import SeaweedServer
 
@@ -83,7 +83,7 @@ def test_the_policy_allows_what_the_store_does_and_no_more(
     client, seen = make_client(settings), set()
     client.meta.events.register("before-call.s3", lambda model, **_: seen.add(model.name))
     objects = S3Objects(settings, client, part_bytes=PART)
-    check(objects)
+    check_conditional_puts(objects)
     large = tmp_path / "large"
     large.write_bytes(bytes(PART + 1))
     objects.upload("artifacts/large", large, hashlib.sha256(large.read_bytes()).hexdigest())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mudg_core.storage.retention import KINDS
+from mudg_core.storage.gc.retention import KINDS
 from tasks.compare import draw_comparison, score_cache, tabulate
 from tasks.dataset import select
 from tasks.export_classifier import hand_over

@@ -9,7 +9,7 @@ import pytest
 
 from mudg_core.settings import Settings, StorageSettings, load_settings
 from mudg_core.storage import ArtifactStore
-from mudg_core.storage.leases import read_leases
+from mudg_core.storage.gc.leases import read_leases
 from mudg_core.target.spec import Target
 from tasks.run import Run
 from tests.core.storage.making import maker, recipe

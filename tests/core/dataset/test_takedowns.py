@@ -19,7 +19,6 @@ from mudg_core.dataset.takedowns import takedowns_in_dataset, touched
 from mudg_core.dataset.training_set import PROVENANCE, read_training_set
 from mudg_core.errors import DataError
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from mudg_core.storage.gc_marks import name_of
 from tests.support.training_sets import IMAGES, labels, make, make_dataset, make_report, store_at
 
 URL = "https://x.example/{}.jpg?a=1&b=2"
@@ -97,8 +96,8 @@ def test_what_learned_from_them_is_told(tmp_path: Path) -> None:
     report, silent = make_report(store, [dataset], ["a"]), make_report(store, [other], ["b"])
     found = touched(store, forget(44, 45))
     expected = {dataset: 2, trained: 2, half: 1, report: 2}
-    assert found == {name_of(ref): count for ref, count in expected.items()}
-    assert not {name_of(ref) for ref in (clean, apart, silent, other)} & found.keys()
+    assert found == {ref.place: count for ref, count in expected.items()}
+    assert not {ref.place for ref in (clean, apart, silent, other)} & found.keys()
     assert touched(store, Takedowns()) == {}
 
 
@@ -123,15 +122,15 @@ def test_a_report_may_show_what_was_tried_and_refused(tmp_path: Path) -> None:
     outcomes = [DEAD, UNLIKE, SPARE, UNREADABLE] + [CHOSEN] * (IMAGES - 3)
     dataset = copy_of(store, make_dataset(store), "dataset", outcome=outcomes)
     report = make_report(store, [dataset], ["a"])
-    assert touched(store, forget(40)) == {name_of(report): 1, name_of(make_dataset(store)): 1}
-    assert touched(store, forget(40, 41, 42))[name_of(report)] == 2
-    assert name_of(report) not in touched(store, forget(41))
-    assert name_of(dataset) not in touched(store, forget(40, 41, 42))
+    assert touched(store, forget(40)) == {report.place: 1, make_dataset(store).place: 1}
+    assert touched(store, forget(40, 41, 42))[report.place] == 2
+    assert report.place not in touched(store, forget(41))
+    assert dataset.place not in touched(store, forget(40, 41, 42))
 
 
 def test_images_that_were_held_out_are_told_too(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     held_out = copy_of(store, make_dataset(store), "held-out")
     found = touched(store, forget(41, 44))
-    assert found[name_of(held_out)] == 2
-    assert Takedowns(marked=found).note(name_of(held_out)) == "holds 2 images since forgotten"
+    assert found[held_out.place] == 2
+    assert Takedowns(marked=found).note(held_out.place) == "holds 2 images since forgotten"

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mudg_core.errors import ConflictError, DataError, InputError, StorageError
 from mudg_core.settings import StorageSettings
-from mudg_core.storage import ArtifactStore, Checkpoints, Facts, checkpoint_bytes, layout
+from mudg_core.storage import ArtifactStore, Checkpoints, Facts, layout
+from mudg_core.storage.checkpoints import decode, encode
 from tests.core.storage.counting import FATAL, STEPS, counter
 from tests.core.storage.making import flip_bit, forbidden, maker, overwrite, recipe, stored
 
@@ -107,8 +108,8 @@ def test_numbers_stay_the_same_however_they_lie_in_memory(store: ArtifactStore, 
 
 def test_same_checkpoint_same_bytes() -> None:
     one, two = np.ones(3), np.zeros(2, np.int8)
-    first = checkpoint_bytes.encode("train", KEY, 3, {"a": one, "b": two}, {"x": 1, "y": 2})
-    second = checkpoint_bytes.encode("train", KEY, 3, {"b": two, "a": one}, {"y": 2, "x": 1})
+    first = encode("train", KEY, 3, {"a": one, "b": two}, {"x": 1, "y": 2})
+    second = encode("train", KEY, 3, {"b": two, "a": one}, {"y": 2, "x": 1})
     assert first == second
     assert b"pickle" not in first and first[8:9] == b"{"
 
@@ -197,14 +198,14 @@ def test_f78_without_asking_for_the_latest_first(store: ArtifactStore, kept: Che
 
 def test_any_flipped_bit_that_matters_is_noticed() -> None:
     """Bytes that mean nothing (blanks that pad the header) may flip unseen; what comes out is the same."""
-    data = checkpoint_bytes.encode("train", KEY, 3, arrays(3), {"loss": 0.75})
+    data = encode("train", KEY, 3, arrays(3), {"loss": 0.75})
     noticed = 0
     for place in range(len(data)):
         for bit in (1, 16):
             wrong = bytearray(data)
             wrong[place] ^= bit
             try:
-                found = checkpoint_bytes.decode(bytes(wrong), "train", KEY)
+                found = decode(bytes(wrong), "train", KEY)
             except DataError:
                 noticed += 1
                 continue
@@ -274,7 +275,7 @@ def test_f07_eight_at_once_leave_sound_slots(store: ArtifactStore) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(run, range(8)))
-    sound = [checkpoint_bytes.decode(content(store, path), "train", KEY).step for path in again(store).paths]
+    sound = [decode(content(store, path), "train", KEY).step for path in again(store).paths]
     assert max(sound) == 4 and min(sound) >= 1
 
 
@@ -426,8 +427,8 @@ def test_there_are_two_slots() -> None:
 
 
 def test_what_no_store_takes_at_once_is_refused(kept: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_bytes, "LIMIT_BYTES", 140)
+    monkeypatch.setattr("mudg_core.storage.checkpoints.LIMIT_BYTES", 140)
     save(kept, 1)
-    monkeypatch.setattr(checkpoint_bytes, "LIMIT_BYTES", 139)
+    monkeypatch.setattr("mudg_core.storage.checkpoints.LIMIT_BYTES", 139)
     with pytest.raises(DataError, match="140 bytes"):
         save(kept, 2)

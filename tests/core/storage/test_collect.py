@@ -14,11 +14,11 @@ import pytest
 from mudg_core.errors import ConflictError, DataError, MissingArtifactError
 from mudg_core.settings import GcSettings, StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe, build_info, layout
-from mudg_core.storage import collect as collecting
 from mudg_core.storage.browse import artifacts
-from mudg_core.storage.collect import Collection, collect_garbage
-from mudg_core.storage.gc_marks import GcMarks, name_of
-from mudg_core.storage.leases import LeaseHolder, read_leases
+from mudg_core.storage.gc import collect as collecting
+from mudg_core.storage.gc.collect import Collection, collect_garbage
+from mudg_core.storage.gc.leases import LeaseHolder, read_leases
+from mudg_core.storage.gc.marks import GcMarks
 from mudg_core.storage.objects import Entry
 from tests.core.storage.making import forbidden, maker, overwrite, path_of, stored
 
@@ -41,7 +41,7 @@ def actions(done: Collection) -> dict[str, str]:
 
 
 def why(done: Collection, ref: ArtifactRef) -> str:
-    return next(verdict.why for verdict in done.verdicts if verdict.name == name_of(ref))
+    return next(verdict.why for verdict in done.verdicts if verdict.name == ref.place)
 
 
 def there(store: ArtifactStore, ref: ArtifactRef) -> bool:
@@ -54,12 +54,12 @@ def there(store: ArtifactStore, ref: ArtifactRef) -> bool:
 
 def test_what_nobody_names_is_condemned_first_and_deleted_a_grace_period_later(store: ArtifactStore) -> None:
     ref = build(store, "cells")
-    assert actions(collect(store, DAY / 2)) == {name_of(ref): "keep"}
-    assert actions(collect(store, 6 * DAY)) == {name_of(ref): "keep"}
-    assert actions(collect(store, 8 * DAY)) == {name_of(ref): "condemn"}
-    assert actions(collect(store, 8.9 * DAY)) == {name_of(ref): "wait"} and there(store, ref)
+    assert actions(collect(store, DAY / 2)) == {ref.place: "keep"}
+    assert actions(collect(store, 6 * DAY)) == {ref.place: "keep"}
+    assert actions(collect(store, 8 * DAY)) == {ref.place: "condemn"}
+    assert actions(collect(store, 8.9 * DAY)) == {ref.place: "wait"} and there(store, ref)
     gone = collect(store, 9.1 * DAY)
-    assert actions(gone) == {name_of(ref): "delete"} and gone.sums()["delete"]["count"] == 1
+    assert actions(gone) == {ref.place: "delete"} and gone.sums()["delete"]["count"] == 1
     assert stored(store) == [] and GcMarks(store.objects).read()[0] == {}
     assert collect(store, 9.1 * DAY).verdicts == []
 
@@ -107,7 +107,7 @@ def test_kinds_are_kept_for_as_long_as_the_settings_say(
     done = collect(store, (days - 0.1) * DAY, dry_run=True)
     assert set(actions(done).values()) == {"keep"} and why(done, ref) == f"within {days} days"
     done = collect(store, (days + 0.1) * DAY, dry_run=True)
-    assert actions(done) == {name_of(ref): "condemn", name_of(parent): "condemn"}
+    assert actions(done) == {ref.place: "condemn", parent.place: "condemn"}
     early = collect(store, 2 * DAY, dry_run=True, older_than=DAY)
     assert set(actions(early).values()) == {"condemn"}
     young = collect(store, DAY / 2, dry_run=True, older_than=timedelta(0))
@@ -126,7 +126,7 @@ def test_a_cache_hit_on_a_condemned_artifact_saves_it_and_its_family(store: Arti
     assert ArtifactStore(store.settings).build(recipe, forbidden) == cells
     done = collect(store, 102 * DAY)
     assert not there(store, other)
-    assert actions(done)[name_of(cells)] == "condemn"  # it was used 102 days ago: a new grace period at least
+    assert actions(done)[cells.place] == "condemn"  # it was used 102 days ago: a new grace period at least
     assert there(store, cells) and there(store, shard)
 
 
@@ -143,7 +143,7 @@ def test_what_was_wanted_again_is_as_good_as_new(local_settings: StorageSettings
     }
     marks.write(used, etag)
     assert why(collect(store, 14 * DAY), ref) == "within 7 days"
-    assert actions(collect(store, 16 * DAY)) == {name_of(ref): "condemn"}
+    assert actions(collect(store, 16 * DAY)) == {ref.place: "condemn"}
 
 
 def test_what_is_dying_counts_as_missing_and_is_made_anew(store: ArtifactStore) -> None:
@@ -159,7 +159,7 @@ def test_what_is_dying_counts_as_missing_and_is_made_anew(store: ArtifactStore) 
     again = build(fresh, "cells")
     assert again == ref and store.manifest(ref).circumstances.attempt != old.circumstances.attempt
     done = collect(store, 2 * DAY)
-    assert there(store, ref) and actions(done)[name_of(ref)] == "keep"
+    assert there(store, ref) and actions(done)[ref.place] == "keep"
     fresh.verify(ref)
 
 
@@ -227,11 +227,11 @@ def test_a_lease_is_renewed_with_what_was_used_since_and_ends(store: ArtifactSto
     assert read_leases(store.objects) == []
     holder.use([first])
     (lease,) = read_leases(store.objects)
-    assert lease.keeps == (name_of(first),) and lease.expires - lease.started >= timedelta(minutes=10)
+    assert lease.keeps == (first.place,) and lease.expires - lease.started >= timedelta(minutes=10)
     holder.use([second])
     holder.renew()
     (renewed,) = read_leases(store.objects)
-    assert set(renewed.keeps) == {name_of(first), name_of(second)} and renewed.started == lease.started
+    assert set(renewed.keeps) == {first.place, second.place} and renewed.started == lease.started
     holder.end()
     holder.renew()
     assert read_leases(store.objects) == []
@@ -288,7 +288,7 @@ def test_a_run_that_takes_something_back_makes_the_collector_think_again(store: 
         made = plan(*arguments)
         plans.append(made)
         if len(plans) == 1:
-            assert name_of(ref) in made.dying
+            assert ref.place in made.dying
             assert build(ArtifactStore(store.settings), "cells", 0) == ref
         return made
 
@@ -296,7 +296,7 @@ def test_a_run_that_takes_something_back_makes_the_collector_think_again(store: 
         patch.setattr(collecting, "make_plan", and_then)
         done = collect(store, 10 * DAY)
     assert len(plans) == 2 and there(store, ref) and not there(store, other)
-    assert actions(done)[name_of(ref)] != "delete"
+    assert actions(done)[ref.place] != "delete"
     store.verify(ref)
 
 
@@ -318,8 +318,8 @@ def test_a_parent_waits_until_its_children_may_go(local_settings: StorageSetting
     collect(store, 181 * DAY)
     marks = GcMarks(store.objects)
     later = (datetime.now(UTC) + 181.5 * DAY).isoformat()
-    marks.change(lambda m: m | {name_of(child): m[name_of(child)].model_copy(update={"since": later})})
-    assert actions(collect(store, 182.2 * DAY)) == {name_of(parent): "wait", name_of(child): "wait"}
+    marks.change(lambda m: m | {child.place: m[child.place].model_copy(update={"since": later})})
+    assert actions(collect(store, 182.2 * DAY)) == {parent.place: "wait", child.place: "wait"}
     assert set(actions(collect(store, 182.8 * DAY)).values()) == {"delete"}
 
 

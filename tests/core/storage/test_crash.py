@@ -13,7 +13,7 @@ import pytest
 
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactStore
-from mudg_core.storage.scratch import scratch_folder, sweep
+from mudg_core.storage.local_cache import scratch_folder, sweep
 from tests.core.storage.making import forbidden, maker, recipe, stored
 
 ROOT = Path(__file__).parents[3]

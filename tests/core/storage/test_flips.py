@@ -11,8 +11,8 @@ import pytest
 from mudg_core.errors import ChecksumError, DataError
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest, Recipe, layout
+from mudg_core.storage.gc.survey import survey
 from mudg_core.storage.manifest import SCHEMA_VERSION, sealed
-from mudg_core.storage.survey import survey
 from tests.core.storage.making import SHARD, maker, overwrite, recipe, stored
 
 CONTENT = b"abc"

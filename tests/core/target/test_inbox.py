@@ -14,7 +14,7 @@ import pytest
 from mudg_core.errors import OrchestrationError, StorageError
 from mudg_core.settings import GcSettings
 from mudg_core.storage import ArtifactStore, layout
-from mudg_core.storage.collect import collect_garbage
+from mudg_core.storage.gc.collect import collect_garbage
 from mudg_core.target import inbox
 from mudg_core.target.inbox import DEAD_AFTER, LOST_AFTER, Watched, Watcher
 from mudg_core.target.submissions import Submission, Submissions

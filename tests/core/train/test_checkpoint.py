@@ -88,7 +88,7 @@ def test_f78_a_truncated_newest_checkpoint_falls_back(loaded: Clip, store: Artif
 
 
 def _step(store: ArtifactStore, path: str) -> int:
-    from mudg_core.storage.checkpoint_bytes import decode
+    from mudg_core.storage.checkpoints import decode
 
     found = store.objects.read(path)
     assert found is not None

@@ -1,4 +1,4 @@
-"""What lies in a store, as garbage collection sees it: artifacts by name, and everything that is none.
+"""What lies in a store, as garbage collection sees it: artifacts by place, and everything that is none.
 
 One listing, and every manifest read once. Only what decides is kept of a manifest, so that a store with a
 million artifacts can be looked at in memory.
@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from mudg_core.errors import ChecksumError
 from mudg_core.storage import layout
-from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import Manifest
 from mudg_core.storage.objects import Entry, Objects
 
@@ -97,8 +96,8 @@ def read_manifest(objects: Objects, name: str) -> Manifest | None:
     is an error, for nobody here can tell what it needs."""
     stage, _, key = name.partition("/")
     path = layout.manifest(stage, key)
-    found = objects.read(path)
-    return Manifest.from_bytes(found[0], layout.uri(objects.url, path)) if found else None
+    stored = objects.read(path)
+    return Manifest.from_bytes(stored.data, layout.uri(objects.url, path)) if stored else None
 
 
 def _read(objects: Objects, names: Iterable[str]) -> Iterator[Item | str]:
@@ -117,21 +116,21 @@ def _read(objects: Objects, names: Iterable[str]) -> Iterator[Item | str]:
 
 def _item(manifest: Manifest) -> Item:
     return Item(
-        name_of(manifest.ref),
+        manifest.ref.place,
         manifest.circumstances.attempt,
         moment(manifest.circumstances.created),
-        sum(entry.size for entry in manifest.files),
-        tuple(dict.fromkeys(name_of(parent) for parent in manifest.recipe.all_parents())),
+        manifest.size,
+        tuple(dict.fromkeys(parent.place for parent in manifest.recipe.all_parents())),
     )
 
 
 def moment(text: str) -> datetime:
     """A date as we write them. One that nobody can read counts as now: what bears it is left alone."""
     try:
-        found = datetime.fromisoformat(text)
+        date = datetime.fromisoformat(text)
     except ValueError:
         return datetime.now(UTC)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _own(objects: Objects, prefix: str, foreign: dict[str, Orphan]) -> Iterator[Entry]:
@@ -145,7 +144,7 @@ def _own(objects: Objects, prefix: str, foreign: dict[str, Orphan]) -> Iterator[
 
 def _orphans(objects: Objects, prefix: str, depth: int, foreign: dict[str, Orphan]) -> dict[str, Orphan]:
     """By the first `depth` parts of their paths, the prefix left out."""
-    found: dict[str, Orphan] = {}
+    orphans: dict[str, Orphan] = {}
     for entry in _own(objects, prefix, foreign):
-        found.setdefault("/".join(entry.path.split("/")[1:depth]), Orphan()).add(entry)
-    return found
+        orphans.setdefault("/".join(entry.path.split("/")[1:depth]), Orphan()).add(entry)
+    return orphans

@@ -1,19 +1,20 @@
-"""Which artifacts stay, and why: marking from the roots through everything that they were made from."""
+"""What stays in a store, and why: artifacts, marked from the roots through everything that they were made
+from, and what belongs to no artifact (half-written attempts, checkpoints, quarantine, expired leases, …)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from mudg_core.errors import DataError
 from mudg_core.settings import GcSettings
 from mudg_core.storage import layout, pointers
-from mudg_core.storage.gc_marks import Marks, name_of
-from mudg_core.storage.leases import Lease
+from mudg_core.storage.gc.leases import Lease
+from mudg_core.storage.gc.marks import Marks
+from mudg_core.storage.gc.survey import Item, Orphan, Survey, moment
 from mudg_core.storage.objects import Objects
 from mudg_core.storage.pointers import Pointer
-from mudg_core.storage.survey import Item, moment
 
 KINDS = {
     "report": "report_days",
@@ -30,9 +31,25 @@ KINDS = {
     "screened-shard": "shard_days",
     "downloaded-shard": "shard_days",
 }
+KEEP, WAIT, CONDEMN, DELETE = "keep", "wait", "condemn", "delete"
+ACTIONS = (KEEP, WAIT, CONDEMN, DELETE)
 PARENT = "something kept was made from it"
 IN_USE = "a run is using it"
 SINCE = "made since the start of a run that goes on"
+ASIDE = "set aside, to be looked into"
+FOREIGN = "not written by mudg"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of an artifact, or of files (`paths`) that belong to none."""
+
+    kind: str
+    name: str
+    action: str
+    why: str
+    size: int
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,14 @@ class Rules:
     def over(self, kind: str, since: datetime) -> bool:
         term = self.term(kind)
         return term is not None and since + term <= self.now
+
+    def within(self, kind: str) -> str:
+        term = self.term(kind)
+        return "kept for good" if term is None else f"within {term.total_seconds() / 86_400:g} days"
+
+    @property
+    def within_grace(self) -> str:
+        return f"younger than {self.settings.grace_hours:g} h"
 
     def young(self, since: datetime | float) -> bool:
         """Within the grace period, or from a clock that is ahead."""
@@ -104,33 +129,32 @@ def _roots(
     items: Mapping[str, Item], named: list[Pointer], leases: list[Lease], marks: Marks, rules: Rules
 ) -> Iterable[tuple[str, list[str]]]:
     for pointer in named:
-        if name_of(pointer.ref) not in items:
+        if pointer.ref.place not in items:
             raise DataError(
                 what=f"pointer {pointer.name!r} names {pointer.ref}, which is missing or damaged: nobody can "
                 "tell what it was made from, so nothing is collected",
                 fix="go back to a whole version (`mudg index rollback`), or build it again",
             )
-        yield f"{pointer.name} names it", [name_of(pointer.ref)]
+        yield f"{pointer.name} names it", [pointer.ref.place]
     for pointer in named:
         yield "kept to go back to", _earlier(pointer, rules.settings.versions)
     yield IN_USE, [name for lease in leases for name in lease.keeps]
     begun = min((lease.started for lease in leases), default=rules.now)
     yield SINCE, [item.name for item in items.values() if item.created >= begun]
-    hours = f"younger than {rules.settings.grace_hours:g} h"
-    yield hours, [item.name for item in items.values() if rules.young(_last_wanted(item, marks))]
+    yield rules.within_grace, [item.name for item in items.values() if rules.young(_last_wanted(item, marks))]
     by_reason: dict[str, list[str]] = {}
     for item in items.values():
         kind = KINDS.get(item.stage, "other_days")
         if not rules.over(kind, _last_wanted(item, marks)):
-            by_reason.setdefault(_within(rules.term(kind)), []).append(item.name)
+            by_reason.setdefault(rules.within(kind), []).append(item.name)
     yield from by_reason.items()
 
 
 def _earlier(pointer: Pointer, versions: int) -> list[str]:
     """The last versions that a pointer named before and that nobody withdrew; of the corpus too, as it is
     small."""
-    seen = [name_of(past.ref) for past in reversed(pointer.history) if not past.withdrawn]
-    return [name for name in dict.fromkeys(seen) if name != name_of(pointer.ref)][:versions]
+    seen = [past.ref.place for past in reversed(pointer.history) if not past.withdrawn]
+    return [name for name in dict.fromkeys(seen) if name != pointer.ref.place][:versions]
 
 
 def _last_wanted(item: Item, marks: Marks) -> datetime:
@@ -140,5 +164,49 @@ def _last_wanted(item: Item, marks: Marks) -> datetime:
     return max(item.created, moment(mark.since))
 
 
-def _within(term: timedelta | None) -> str:
-    return "kept for good" if term is None else f"within {term.total_seconds() / 86_400:g} days"
+def judge_orphans(found: Survey, leases: list[Lease], rules: Rules) -> list[Verdict]:
+    """A live run may still be writing whatever is younger than itself."""
+    begun = min((lease.started for lease in live_leases(leases, rules.now)), default=rules.now).timestamp()
+    verdicts = []
+    for kind, name, orphan, reason in _orphans(found, rules):
+        why = reason or (SINCE if orphan.modified >= begun else "")
+        action = KEEP if why else DELETE
+        verdicts.append(Verdict(kind, name, action, why or "left behind", orphan.size, tuple(orphan.paths)))
+    for path, orphan in found.foreign.items():
+        verdicts.append(Verdict("foreign", path, KEEP, FOREIGN, orphan.size))
+    for lease in leases:
+        why = "its run goes on" if lease.expires > rules.now else "run out"
+        action = KEEP if rules.young(lease.expires) else DELETE
+        verdicts.append(Verdict("lease", lease.run, action, why, 0, (layout.lease(lease.run),)))
+    return verdicts
+
+
+def _orphans(found: Survey, rules: Rules) -> Iterator[tuple[str, str, Orphan, str]]:
+    """(kind, name, orphan, why it stays). What was set aside names files, and a manifest that cannot be read
+    may. A checkpoint is of no use once the artifact is there."""
+    aside = {"/".join(name.split("/")[:2]) for name in found.quarantine} | found.damaged
+    for (place, attempt), orphan in found.attempts.items():
+        reason = ASIDE if place in aside else _young(orphan, rules)
+        yield "half-written attempt", f"{place}/{attempt}", orphan, reason
+    for name, orphan in found.checkpoints.items():
+        is_committed = name in found.items
+        reason = _young(orphan, rules) if is_committed else _dated("checkpoint_days", orphan, rules)
+        yield "checkpoint", name, orphan, reason
+    for name, orphan in found.quarantine.items():
+        yield "quarantine", name, orphan, _dated("quarantine_days", orphan, rules)
+    for name, orphan in found.probes.items():
+        yield "probe", name, orphan, _young(orphan, rules)
+    for name, orphan in found.submissions.items():
+        yield "submission", name, orphan, _dated("report_days", orphan, rules)
+    for name, orphan in found.refused.items():
+        yield "refused spec", name, orphan, _dated("report_days", orphan, rules)
+
+
+def _dated(term: str, orphan: Orphan, rules: Rules) -> str:
+    if rules.over(term, datetime.fromtimestamp(orphan.modified, UTC)):
+        return _young(orphan, rules)
+    return rules.within(term)
+
+
+def _young(orphan: Orphan, rules: Rules) -> str:
+    return rules.within_grace if rules.young(orphan.modified) else ""

@@ -21,8 +21,8 @@ collector leaves alone. Moving a pointer does the same.
 
 Killed anywhere, a collector has lost nothing: a dying artifact is deleted by the next one (or by whoever
 finds it), and files without a manifest are half-written attempts to it, which go once they are old. Clocks of
-collectors and runs have to agree to within a fraction of the grace period. Who reads without a run (a
-notebook, an export) has no lease, and may be told that something is gone.
+collectors and runs have to agree to within a fraction of the grace period. A reader without a run (a
+notebook, an export) has no lease, and may get an error that something is gone.
 """
 
 from __future__ import annotations
@@ -35,27 +35,26 @@ from functools import partial
 
 from mudg_core.errors import ChecksumError, ConflictError
 from mudg_core.settings import GcSettings, Json
-from mudg_core.storage.gc_marks import TRIES, GcMarks, Mark, Marks
-from mudg_core.storage.leases import read_leases
-from mudg_core.storage.orphans import OrphanVerdict, judge_orphans
-from mudg_core.storage.retention import PARENT, Rules, kept, live_leases, read_pointers, with_ancestors
+from mudg_core.storage.gc.leases import read_leases
+from mudg_core.storage.gc.marks import TRIES, GcMarks, Mark, Marks
+from mudg_core.storage.gc.retention import (
+    ACTIONS,
+    CONDEMN,
+    DELETE,
+    KEEP,
+    PARENT,
+    WAIT,
+    Rules,
+    Verdict,
+    judge_orphans,
+    kept,
+    read_pointers,
+    with_ancestors,
+)
+from mudg_core.storage.gc.survey import Survey, moment, read_manifest, survey
 from mudg_core.storage.store import ArtifactStore
-from mudg_core.storage.survey import Survey, moment, read_manifest, survey
 
-KEEP, WAIT, CONDEMN, DELETE = "keep", "wait", "condemn", "delete"
-ACTIONS = (KEEP, WAIT, CONDEMN, DELETE)
 NOBODY = "nobody names it and its time is over"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What becomes of an artifact, or of files that belong to none."""
-
-    kind: str
-    name: str
-    action: str
-    why: str
-    size: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Plan:
     before: Marks
     etag: str | None
     dying: list[str]
-    orphans: list[OrphanVerdict]
+    orphans: list[Verdict]
 
 
 @dataclass(frozen=True)
@@ -104,34 +103,33 @@ def collect_garbage(
     """Deletes what was condemned long enough ago, and condemns what nobody wants now. `older_than` takes the
     place of the days in the settings; pointers, leases and the grace period hold all the same."""
     rules = Rules(settings, now or datetime.now(UTC), older_than)
-    condemned = GcMarks(store.objects)
+    gc_marks = GcMarks(store.objects)
     for _ in range(TRIES):
-        plan = make_plan(store, condemned, rules)
+        plan = make_plan(store, gc_marks, rules)
         if dry_run:
             return Collection(plan.verdicts, dry_run=True)
         try:
             if plan.marks != plan.before:
-                condemned.write(plan.marks, plan.etag)
+                gc_marks.write(plan.marks, plan.etag)
         except ConflictError:
             continue  # a run has taken something back, or another collector was faster
         sweep(store, plan)
-        condemned.change(partial(_without, plan))
+        gc_marks.change(partial(_without, plan))
         return Collection(plan.verdicts, dry_run=False)
     raise ConflictError(what="the store changes without pause", where=store.url, fix="run again")
 
 
-def make_plan(store: ArtifactStore, condemned: GcMarks, rules: Rules) -> Plan:
-    before, etag = condemned.read()
+def make_plan(store: ArtifactStore, gc_marks: GcMarks, rules: Rules) -> Plan:
+    before, etag = gc_marks.read()
     leases = read_leases(store.objects)
     named = read_pointers(store.objects)
     found = survey(store.objects)
     why = kept(found.items, named, leases, before, rules)
     dying = _dying(found, why, before, rules)
     marks = _marks(found, why, before, dying, rules)
-    orphans = judge_orphans(found, leases, live_leases(leases, rules.now), rules)
+    orphans = judge_orphans(found, leases, rules)
     verdicts = [_verdict(found, name, why, before, marks, rules) for name in found.items]
-    verdicts += [Verdict(s.kind, s.name, DELETE if s.delete else KEEP, s.why, s.size) for s in orphans]
-    return Plan(verdicts, marks, before, etag, _children_first(found, dying), orphans)
+    return Plan(verdicts + orphans, marks, before, etag, _children_first(found, dying), orphans)
 
 
 def sweep(store: ArtifactStore, plan: Plan) -> None:
@@ -145,7 +143,7 @@ def sweep(store: ArtifactStore, plan: Plan) -> None:
             for entry in manifest.files:
                 store.objects.delete(manifest.path(entry.name))
     for orphan in plan.orphans:
-        for path in orphan.paths if orphan.delete else ():
+        for path in orphan.paths if orphan.action == DELETE else ():
             store.objects.delete(path)
 
 

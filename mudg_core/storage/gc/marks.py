@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from mudg_core.errors import ConflictError, DataError, InputError
 from mudg_core.storage import layout
 from mudg_core.storage.build_info import now
-from mudg_core.storage.manifest import ArtifactRef, Manifest, Record
+from mudg_core.storage.manifest import Manifest, Record
 from mudg_core.storage.objects import Objects
 
 REFRESH_SECONDS = 60.0
@@ -37,11 +37,6 @@ class Mark(Record):
 Marks: TypeAlias = dict[str, Mark]
 
 
-def name_of(ref: ArtifactRef) -> str:
-    """The place of an artifact, whatever came out there."""
-    return f"{ref.stage}/{ref.key}"
-
-
 class GcMarks:
     """The marks of one store."""
 
@@ -51,18 +46,18 @@ class GcMarks:
 
     def read(self) -> tuple[Marks, str | None]:
         """All marks, and the etag to replace them by; None if there is no object."""
-        found = self.objects.read(layout.CONDEMNED)
-        if found is None:
+        stored = self.objects.read(layout.CONDEMNED)
+        if stored is None:
             return {}, None
         try:
-            marks = {name: Mark.model_validate(mark) for name, mark in json.loads(found[0]).items()}
+            marks = {name: Mark.model_validate(mark) for name, mark in json.loads(stored.data).items()}
         except (ValueError, AttributeError, TypeError, InputError) as error:
             raise DataError(
                 what="the marks of garbage collection are damaged",
                 where=layout.uri(self.objects.url, layout.CONDEMNED),
                 fix="delete this object: condemned artifacts then get a new grace period",
             ) from error
-        return marks, found[1]
+        return marks, stored.etag
 
     def write(self, marks: Marks, etag: str | None) -> None:
         """ConflictError if anybody else has written since."""
@@ -85,7 +80,7 @@ class GcMarks:
         raise ConflictError(what="the marks of garbage collection change without pause", fix="run again")
 
     def try_keep(self, manifest: Manifest) -> bool:
-        """Whether an artifact that was found may be used; from now on it then stays. False: it is dying.
+        """Whether an artifact may be used; from now on it then stays. False: it is being deleted.
 
         Its own mark is enough to keep its ancestors too: a collector never lets one die before what was made
         of it, and keeps what a kept one was made from.
@@ -100,7 +95,7 @@ class GcMarks:
             if state != "condemned":
                 return marks
             used = Mark(attempt=manifest.circumstances.attempt, state="used", since=now())
-            return marks | {name_of(manifest.ref): used}
+            return marks | {manifest.ref.place: used}
 
         self.change(lift)
         return state != "dying"
@@ -113,7 +108,7 @@ class GcMarks:
 
 def _on_its_way_out(marks: Marks, manifest: Manifest) -> str:
     """The state of a mark that speaks of this very artifact; empty if it may be used as it is."""
-    mark = marks.get(name_of(manifest.ref)) if marks else None
+    mark = marks.get(manifest.ref.place) if marks else None
     if mark is None or mark.attempt != manifest.circumstances.attempt or mark.state == "used":
         return ""
     return mark.state

@@ -1,7 +1,7 @@
 """A run's claim on what it uses: while it is renewed, garbage collection leaves all that alone.
 
-A lease is one object that names what its run has found and made, and when it runs out. The run renews it from
-a thread of its own. A run that was killed renews nothing more, and its lease soon counts for nothing.
+A lease is one object that names the artifacts of its run, and when it expires. The run renews it from a
+thread of its own. A run that was killed renews nothing more, and its lease soon expires.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 
 from mudg_core.errors import DataError, InputError, MudgError
 from mudg_core.storage import layout
-from mudg_core.storage.gc_marks import name_of
 from mudg_core.storage.manifest import ArtifactRef, Record
 from mudg_core.storage.objects import Objects
 
@@ -46,7 +45,7 @@ class LeaseHolder:
     def use(self, refs: Iterable[ArtifactRef]) -> None:
         """Claims artifacts, with the next renewal at the latest: marks are never younger than that."""
         with self._lock:
-            self._keeps.update(name_of(ref) for ref in refs)
+            self._keeps.update(ref.place for ref in refs)
             first, self._begun = not self._begun, True
         if first:
             self.renew()
@@ -60,8 +59,8 @@ class LeaseHolder:
             keeps = tuple(sorted(self._keeps))
             lease = Lease(run=self.run, started=self.started, expires=expires, keeps=keeps)
             path = layout.lease(self.run)
-            found = self.objects.read(path)
-            self.objects.replace(path, lease.model_dump_json().encode(), found[1] if found else None)
+            stored = self.objects.read(path)
+            self.objects.replace(path, lease.model_dump_json().encode(), stored.etag if stored else None)
 
     def end(self) -> None:
         """Best effort: a lease that is left behind runs out by itself."""
@@ -83,16 +82,14 @@ class LeaseHolder:
 
 
 def read_leases(objects: Objects) -> list[Lease]:
-    """All that are there, run out or not. One that cannot be read stops whoever asks: it may claim a lot."""
-    found = []
+    """All that are there, expired or not. One that cannot be read is an error: it may claim a lot."""
+    leases = []
     for path in filter(layout.is_own, objects.list(layout.LEASES)):
-        if (body := objects.read(path)) is None:
+        if (stored := objects.read(path)) is None:
             continue
         try:
-            found.append(Lease.model_validate(json.loads(body[0])))
+            leases.append(Lease.model_validate(json.loads(stored.data)))
         except (ValueError, InputError) as error:
-            where = layout.uri(objects.url, path)
-            raise DataError(
-                what="a lease is damaged", where=where, fix="delete it if no run is going on"
-            ) from error
-    return found
+            where, fix = layout.uri(objects.url, path), "delete it if no run is going on"
+            raise DataError(what="a lease is damaged", where=where, fix=fix) from error
+    return leases
