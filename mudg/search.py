@@ -93,12 +93,12 @@ def search(
 ) -> Hits:
     """The nearest images of a text. The model is compared with the index before it is loaded."""
     check_model(store, version, weights_digest(settings.encode.model))
-    from mudg_core.encode.models import load_clip  # torch takes longer than all else here
+    from mudg_core.encode.models import load_text_encoder  # torch takes longer than all else here
 
     how = Probing(settings.index.probes, settings.index.mass, settings.index.gain)
     if probes:
         how = replace(how, probes=probes)
-    query = load_clip(settings.encode.model).encode_texts([text])
+    query = load_text_encoder(settings.encode.model).encode_texts([text])
     found = open_searcher(store, version).search(query, neighbors, how, settings.index.rerank).hits
     rows = found.rows[0][found.rows[0] >= 0]
     shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mudg_core.encode.check_model import check_folder
-from mudg_core.encode.open_clip_support import lean_import, load_timm, tokenised
+from mudg_core.encode.open_clip_support import (
+    TEXT_ONLY,
+    lean_import,
+    load_hub,
+    load_timm,
+    tokenised,
+    tower_builder,
+)
 from mudg_core.encode.weights import local_files, locate, weights_digest
 from mudg_core.errors import ModelError
 from mudg_core.settings import EncodeSettings
@@ -26,6 +33,9 @@ from mudg_core.settings import EncodeSettings
 with warnings.catch_warnings(), lean_import():
     warnings.simplefilter("ignore", DeprecationWarning)
     import open_clip as open_clip  # for others too: it must not be imported before open_clip_support
+
+for _module in (open_clip.model, open_clip.coca_model):
+    _module._build_vision_tower = tower_builder(_module._build_vision_tower)
 
 Float32 = NDArray[np.float32]
 Pixels = NDArray[np.uint8]
@@ -174,9 +184,21 @@ def load_clip(name: str, device: str = "cpu") -> Clip:
     return _load(name, path, pretrained, device)
 
 
+def load_text_encoder(name: str) -> Clip:
+    """The same without its vision tower, which a query in words does not need: half of a small model, and
+    most of a large one."""
+    token = TEXT_ONLY.set(True)
+    try:
+        return load_clip(name)
+    finally:
+        TEXT_ONLY.reset(token)
+
+
 def _load(name: str, path: str, pretrained: str | None, device: str) -> Clip:
     try:
         load_timm(open_clip.get_model_config(path))
+        if pretrained is not None and not pretrained.endswith(".safetensors"):
+            load_hub()
         network = open_clip.create_model(path, pretrained=pretrained, device=device)
         tokenizer = open_clip.get_tokenizer(path)
     except Exception as error:  # open_clip raises whatever its loaders raise

@@ -7,7 +7,8 @@ have to be defined before open_clip is imported.
 
 torchvision and timm also import torch's compiler, and sympy with it, though nothing is compiled here: a third
 of the import time. torchvision asks the compiler one question; it is asked when the answer is needed. timm is
-only for towers that few models have; it is imported when a model has one.
+only for towers that few models have; it is imported when a model has one, and the hub's client when weights
+are fetched. A model that only encodes texts gets no vision tower.
 
 open_clip's tokenizer fixes the encoding of every text, which plain ASCII never needs, and caches every word
 without limit. The first is nine tenths of the time of a caption.
@@ -20,6 +21,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +30,8 @@ from typing import Any
 import numpy as np
 import torch
 
-COMPILER, QUESTIONS, TOWERS = "torch._dynamo", "torch._dynamo.utils", "timm"
+COMPILER, QUESTIONS = "torch._dynamo", "torch._dynamo.utils"
+LATER = ("timm", "huggingface_hub")
 WORDS = 1 << 16  # remembered, the least recent forgotten first
 Ids = tuple[int, ...]
 
@@ -54,10 +57,12 @@ LIBRARY = _define_missing_operators()
 @contextmanager
 def lean_import() -> Iterator[None]:
     """While torchvision and open_clip are imported. What is loaded already stays as it is."""
-    stand_ins: dict[str, Any] = {} if TOWERS in sys.modules else {TOWERS: None}  # which cannot be imported
+    stand_ins: dict[str, Any] = {
+        name: None for name in LATER if name not in sys.modules
+    }  # no import finds it
     if COMPILER not in sys.modules:
         stand_ins |= _compiler()
-    sys.modules.update(stand_ins)
+    sys.modules.update(stand_ins)  # what is None there cannot be imported
     try:
         yield
     finally:
@@ -82,6 +87,29 @@ def load_timm(config: Any) -> None:
     module = importlib.import_module("open_clip.timm_model")
     if module.timm is None:
         importlib.reload(module)  # in place: its class finds timm now
+
+
+def load_hub() -> None:
+    """Before weights are fetched."""
+    for name in ("open_clip.pretrained", "open_clip.push_to_hf_hub"):
+        module = importlib.import_module(name)
+        if not module._has_hf_hub:
+            importlib.reload(module)  # in place, as above
+
+
+TEXT_ONLY: ContextVar[bool] = ContextVar("text_only", default=False)
+
+
+class NoTower(torch.nn.Module):
+    """Where a vision tower would be. Its weights stay unread: a file of safetensors is mapped."""
+
+    def _load_from_state_dict(self, *_: Any) -> None:
+        pass
+
+
+def tower_builder(build: Any) -> Any:
+    """open_clip's function that builds a vision tower, which heeds `TEXT_ONLY`."""
+    return lambda *args, **named: NoTower() if TEXT_ONLY.get() else build(*args, **named)
 
 
 def tokenised(tokenizer: Any) -> Callable[[Sequence[str]], torch.Tensor]:

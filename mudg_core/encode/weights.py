@@ -163,8 +163,10 @@ def _weight_file(name: str, architecture: str, tag: str) -> Path:
 @functools.lru_cache(maxsize=32)
 def _downloaded(name: str, architecture: str, tag: str) -> Path:
     from mudg_core.encode.models import open_clip
+    from mudg_core.encode.open_clip_support import load_hub
 
     try:
+        load_hub()
         facts = open_clip.get_pretrained_cfg(architecture, tag)
         if not facts:
             raise ValueError("open_clip does not know this tag")

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 Float64 = NDArray[np.float64]
 ByDomain = Mapping[str, Float64]  # domain -> (seeds, images), in percent: 100 where an image was recognised
@@ -42,6 +41,8 @@ class Estimate:
         variance = self.image_variance + self.seed_variance
         if not variance:
             return 0.0
+        from scipy.special import stdtrit  # slow to import; most who import this compare nothing
+
         share = self.seed_variance / variance
         freedom = self.freedom / share**2 if share else math.inf
         return float(stdtrit(min(freedom, 1e9), TAIL)) * math.sqrt(variance)

@@ -19,7 +19,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from mudg_core.errors import DataError
 from mudg_core.index.exact_products import exact_cosines_by_row, on_grid
@@ -210,6 +209,8 @@ def squared_distances(images: Float32, centroids: Float32) -> Float64:
 
 def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
     """Adds each target to its cell's sum; only cells that occur are touched."""
+    from scipy.sparse import csr_matrix  # slow to import, and a search needs this module too
+
     for first in range(0, len(targets), SUMMED):
         part = slice(first, first + SUMMED)
         filled, column = np.unique(assigned[part], return_inverse=True)

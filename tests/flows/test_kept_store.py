@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.demo_runs import mudg
 from tests.support.places import Place
 
 ARCHIVE = Path(__file__).with_name("store_of_67dea95.tar.xz")
@@ -50,6 +51,24 @@ def test_a_run_finds_all_that_an_earlier_release_made(kept: Place) -> None:
 def test_its_index_is_searched(kept: Place) -> None:
     hits = replace(kept, flags=()).run("search", "a photo of a cat")["hits"]
     assert len(hits) == 10 and sum("cat" in hit["caption"].lower() for hit in hits) > 5
+
+
+SERVERS = {"prefect", "distributed", "dask"}
+HEAVY = {"scipy.sparse", "sklearn", "huggingface_hub.constants", "timm.models", "sympy"}
+
+
+def test_a_search_loads_only_what_it_needs(kept: Place) -> None:
+    done = mudg("search", "a photo of a cat", cwd=kept.folder, PYTHONPROFILEIMPORTTIME="1")
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.returncode == 0 and "open_clip" in loaded
+    assert not loaded & (SERVERS | HEAVY)
+
+
+def test_a_run_that_finds_everything_loads_neither_servers_nor_models(kept: Place) -> None:
+    done = mudg("demo", *kept.flags, cwd=kept.folder, PYTHONPROFILEIMPORTTIME="1")
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.returncode == 0 and f"0 computed, {ARTIFACTS} cached" in done.stdout
+    assert "flows.demo" in loaded and not loaded & (SERVERS | HEAVY | {"torch", "scipy.special"})
 
 
 def test_another_setting_is_another_artifact(kept: Place) -> None:

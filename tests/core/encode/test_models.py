@@ -17,8 +17,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from mudg_core.encode import weights
-from mudg_core.encode.models import Clip, load_clip, open_clip
-from mudg_core.encode.open_clip_support import load_timm
+from mudg_core.encode.models import Clip, load_clip, load_text_encoder, open_clip
+from mudg_core.encode.open_clip_support import load_hub, load_timm
 from mudg_core.encode.weights import CONFIG_FILE, WEIGHTS_FILE, vision_width, weights_digest
 from mudg_core.errors import ModelError
 from tests.core.encode.tiny import MODEL, PREPROCESS
@@ -309,6 +309,22 @@ def test_other_text_towers_are_left_to_open_clip(change: dict[str, Any], tmp_pat
     with torch.inference_mode():
         whole = network.encode_text(clip.tokens(texts), normalize=True).numpy()
     assert clip.encode_texts(texts) == pytest.approx(whole, abs=1e-5)
+    assert np.array_equal(load_text_encoder(clip.name).encode_texts(texts), clip.encode_texts(texts))
+
+
+def test_a_text_encoder_says_the_same_without_a_vision_tower(loaded: Clip) -> None:
+    texts = ["a red boat", "Möwe &amp; Meer", "a fox " * 60]
+    text_only = load_text_encoder(loaded.name)
+    assert np.array_equal(text_only.encode_texts(texts), loaded.encode_texts(texts))
+    assert not list(text_only.network.visual.parameters())
+    assert list(load_clip(loaded.name).network.visual.parameters())
+
+
+def test_the_client_of_the_hub_is_loaded_before_weights_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_clip.pretrained, "_has_hf_hub", False)
+    monkeypatch.setattr(open_clip.pretrained, "hf_hub_download", None)
+    load_hub()
+    assert open_clip.pretrained._has_hf_hub and open_clip.pretrained.hf_hub_download is not None
 
 
 def test_vision_width_without_loading_anything(tiny_folder: Path, tmp_path: Path) -> None:
