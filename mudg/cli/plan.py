@@ -14,13 +14,12 @@ from mudg.cli import units
 from mudg.cli.output import console, settings_from, show, table_of
 from mudg_core.corpus.sources import registry
 from mudg_core.errors import StorageError
-from mudg_core.plan import paper as published
-from mudg_core.plan.cost import Cost, Estimate, estimate, measured, total
+from mudg_core.plan import cost as published
+from mudg_core.plan.cost import SINGLE_ONLY, Cost, Estimate, estimate, measured, total
 from mudg_core.plan.hardware import A100, THIS_MACHINE, Hardware, profile
-from mudg_core.plan.placement import SINGLE_ONLY
-from mudg_core.plan.probe import probe
-from mudg_core.plan.stages import costs, exchange, index_sizes
-from mudg_core.plan.trial import embed_rate
+from mudg_core.plan.index_stages import exchange, index_costs, index_sizes
+from mudg_core.plan.probe import embed_rate, probe
+from mudg_core.plan.target_stages import target_costs
 from mudg_core.plan.workload import Workload, workload
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
@@ -47,7 +46,7 @@ def run_plan(asked: Asked, as_json: bool, file: Path | None, changes: Sequence[s
         settings = settings.replace({"corpus": {"rows": rows}}, where="--rows")
     work = _workload(settings, asked)
     machine = _machine(asked, settings)
-    estimates = [estimate(cost, machine) for cost in costs(work)]
+    estimates = [estimate(cost, machine) for cost in index_costs(work) + target_costs(work)]
     if machine.name == THIS_MACHINE and settings.compute.device == "cpu":
         estimates[0] = _tried(estimates[0], work, machine)
     show(_json(work, machine, estimates, asked.paper), _text(work, machine, estimates, asked.paper), as_json)
@@ -68,9 +67,10 @@ def _workload(settings: Settings, asked: Asked) -> Workload:
     if not asked.paper:
         return workload(settings, asked.queries, asked.pair_images, tested=asked.evaluation_images)
     subset = min(settings.corpus.rows, settings.index.training_texts)
-    pool = None if settings.augment.descriptors else published.POOL
-    tested = published.TESTED if asked.evaluation_images is None else asked.evaluation_images
-    return workload(settings, asked.queries or published.QUERIES, asked.pair_images or subset, pool, tested)
+    pool = None if settings.augment.descriptors else published.PAPER_POOL
+    tested = published.PAPER_TESTED if asked.evaluation_images is None else asked.evaluation_images
+    queries, pair_images = asked.queries or published.PAPER_QUERIES, asked.pair_images or subset
+    return workload(settings, queries, pair_images, pool, tested)
 
 
 def _machine(asked: Asked, settings: Settings) -> Hardware:
@@ -102,23 +102,27 @@ def _json(work: Workload, machine: Hardware, estimates: list[Estimate], with_pap
         "hardware": asdict(machine),
         "workload": _amounts(work),
         "stages": [_line(item, with_paper) for item in estimates],
-        "total": asdict(total([item.cost for item in estimates])) | _hours(estimates),
+        "total": _costs(total([item.cost for item in estimates])) | _hours(estimates),
         "index_bytes_by_code": index_sizes(work),
         "per_iteration_and_worker": asdict(exchange(work)),
         "notes": _notes(work, machine, estimates),
-    } | ({"paper_source": published.SOURCE} if with_paper else {})
+    } | ({"paper_source": published.PAPER_SOURCE} if with_paper else {})
 
 
 def _line(item: Estimate, with_paper: bool) -> Json:
-    line = asdict(item.cost) | {
+    line = _costs(item.cost) | {
         "hours": item.hours,
         "on": item.machine.kind,
         "hours_half": item.hours_half,
         "bound": item.bound,
         "fits_in_memory": item.fits,
     }
-    figure = published.BY_STAGE.get(item.cost.stage)
+    figure = published.PAPER_FIGURES.get(item.cost.stage)
     return line | {"paper": asdict(figure) if figure else None} if with_paper else line
+
+
+def _costs(cost: Cost) -> Json:
+    return asdict(cost) | {"stored": cost.written}
 
 
 def _hours(estimates: list[Estimate]) -> Json:
@@ -149,8 +153,9 @@ def _text(work: Workload, machine: Hardware, estimates: list[Estimate], with_pap
     parts = [_heading(work, machine), _table(machine, estimates, with_paper), _index_line(work)]
     parts += _notes(work, machine, estimates)
     if with_paper:
-        parts += ["The paper's own times, from " + published.SOURCE.removeprefix("the paper, ") + ":"]
-        parts[-1] += "".join(f"\n  {f.stage:<9} {f.short:<17} {f.what}" for f in published.FIGURES)
+        parts += ["The paper's own times, from " + published.PAPER_SOURCE.removeprefix("the paper, ") + ":"]
+        figures = published.PAPER_FIGURES.values()
+        parts[-1] += "".join(f"\n  {one.stage:<9} {one.short:<17} {one.what}" for one in figures)
     return "\n\n".join(parts)
 
 
@@ -188,7 +193,7 @@ def _table(machine: Hardware, estimates: list[Estimate], with_paper: bool) -> st
     header += ["time", "bound", *(["in half"] if gpu else []), *(["the paper's"] if with_paper else [])]
     rows = []
     for item in estimates:
-        figure = published.BY_STAGE.get(item.cost.stage)
+        figure = published.PAPER_FIGURES.get(item.cost.stage)
         row = _cells(item.cost, item.fits) + ([item.machine.kind] if gpu else [])
         row += [units.duration(item.hours), item.bound, *([_half(item)] if gpu else [])]
         rows.append(row + ([figure.short if figure else ""] if with_paper else []))
@@ -213,7 +218,7 @@ def _cells(cost: Cost, fits: bool) -> list[str]:
         units.size(cost.read),
         units.size(cost.written),
         memory,
-        units.size(cost.stored),
+        units.size(cost.written),
     ]
 
 

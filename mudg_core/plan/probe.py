@@ -1,7 +1,9 @@
-"""`this-machine`: a profile measured in a second or two.
+"""`this-machine`: a profile measured in a second or two, and how fast it embeds.
 
-Sizes are large enough to leave the caches and small enough for a laptop. The best of a few tries counts: what
-slows a try down is mostly somebody else's work.
+Sizes leave the caches and are small enough for a laptop. The best of a few tries counts: what slows a try
+down is mostly somebody else's work. Arithmetic alone says little of small models, whose layers leave most of
+a core idle, and nothing of decoding: so embedding is the real stage on a few generated pairs. Its weights are
+random where the real ones would have to be downloaded: a product takes as long either way.
 """
 
 from __future__ import annotations
@@ -14,40 +16,44 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from PIL import Image
 
+from mudg_core.corpus.shards import ShardSample, encode_jpeg
+from mudg_core.encode.embed import embed_shard
+from mudg_core.encode.models import Clip, blank_clip
 from mudg_core.errors import StorageError
 from mudg_core.plan.hardware import GIGA, THIS_MACHINE, Hardware
 
-SIDE = 2048
-COPY_BYTES = 128 << 20
-FILE_BYTES = 64 << 20
-TRIES = 3
+SIDE, COPY_BYTES, FILE_BYTES, TRIES = 2048, 128 << 20, 64 << 20, 3
+CAPTION = "a photo of a small red boat on a lake"  # as long as captions are
+TRIAL_SECONDS, TRIAL_ROWS = 1.5, 1024
 
 
 def probe(folder: Path) -> Hardware:
     """This machine, with the disk that `folder` (or its nearest parent that exists) lies on."""
-    rate = sgemm_rate()
+    folder = folder.expanduser().absolute()
+    left, right = torch.ones(SIDE, SIDE), torch.ones(SIDE, SIDE)
+    source, sink = np.ones(COPY_BYTES, np.uint8), np.zeros(COPY_BYTES, np.uint8)
+    sgemm = 2 * SIDE**3 / _best_seconds(lambda: torch.mm(left, right)) / GIGA
     return Hardware(
         name=THIS_MACHINE,
-        sgemm=rate,
-        half=rate,  # on a CPU half precision saves memory and no time
-        memory_bandwidth=copy_rate(),
+        sgemm=sgemm,
+        half=sgemm,  # on a CPU half precision saves memory and no time
+        memory_bandwidth=2 * COPY_BYTES / _best_seconds(lambda: np.copyto(sink, source)) / GIGA,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIGA,
-        storage_bandwidth=disk_rate(_existing(folder)),
+        storage_bandwidth=disk_rate(next(path for path in (folder, *folder.parents) if path.is_dir())),
         source=f"measured just now on {os.cpu_count()} cores",
     )
 
 
-def sgemm_rate(side: int = SIDE) -> float:
-    """GFLOP/s of a square float32 product."""
-    left, right = torch.ones(side, side), torch.ones(side, side)
-    return 2 * side**3 / _best(lambda: torch.mm(left, right)) / GIGA
-
-
-def copy_rate(size: int = COPY_BYTES) -> float:
-    """GB/s through memory while copying: every byte is read and written."""
-    source, sink = np.ones(size, np.uint8), np.zeros(size, np.uint8)
-    return 2 * size / _best(lambda: np.copyto(sink, source)) / GIGA
+def _best_seconds(work: Callable[[], object]) -> float:
+    work()
+    seconds = []
+    for _ in range(TRIES):
+        begin = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
 
 
 def disk_rate(folder: Path, size: int = FILE_BYTES) -> float:
@@ -59,7 +65,10 @@ def disk_rate(folder: Path, size: int = FILE_BYTES) -> float:
             for _ in range(size >> 20):
                 file.write(data)
             os.fsync(file.fileno())
-            _forget(file.fileno())
+            if hasattr(
+                os, "posix_fadvise"
+            ):  # Linux: drop the file from the cache, so that reading means reading
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             file.seek(0)
             while file.read(1 << 20):
                 pass
@@ -72,22 +81,30 @@ def disk_rate(folder: Path, size: int = FILE_BYTES) -> float:
         ) from error
 
 
-def _forget(descriptor: int) -> None:
-    """Asks the system to drop the file from its cache, so that reading means reading (Linux only)."""
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+def embed_rate(model: str, side: int, batch: int) -> float:
+    """Rows a second of one worker with one thread, decoding, tokenising and writing included."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        clip = blank_clip(model)
+        _embed_seconds(clip, side, batch, 1)  # the first is slower
+        rows = int(min(TRIAL_ROWS, max(2.0, TRIAL_SECONDS / _embed_seconds(clip, side, batch, 1))))
+        return rows / _embed_seconds(clip, side, batch, rows)
+    finally:
+        torch.set_num_threads(threads)
 
 
-def _best(work: Callable[[], object]) -> float:
-    work()
-    seconds = []
-    for _ in range(TRIES):
+def _embed_seconds(clip: Clip, side: int, batch: int, rows: int) -> float:
+    random = np.random.default_rng(0)
+    samples = [("trial", _smooth_picture(random, side, row)) for row in range(rows)]
+    with tempfile.TemporaryDirectory(prefix="mudg-") as folder:
         begin = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
+        embed_shard(samples, clip, 0, Path(folder), batch_size=batch)
+        return time.perf_counter() - begin
 
 
-def _existing(folder: Path) -> Path:
-    folder = folder.expanduser().absolute()
-    return next(path for path in (folder, *folder.parents) if path.is_dir())
+def _smooth_picture(random: np.random.Generator, side: int, row: int) -> ShardSample:
+    """It takes as many bytes as a photo does."""
+    pixels = Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+    picture = pixels.resize((side, side), Image.Resampling.BICUBIC)
+    return ShardSample(str(row), "", CAPTION, encode_jpeg(picture))

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mudg_core.plan.judged_stages import (
+from mudg_core.plan.target_stages import (
     classifier,
     evaluation,
+    fetch,
     gate,
     held_out,
     leaks,
@@ -16,7 +17,6 @@ from mudg_core.plan.judged_stages import (
     scores,
     zero_shot,
 )
-from mudg_core.plan.target_stages import fetch
 from tests.core.plan.making import paper, small
 
 
@@ -33,7 +33,7 @@ def test_held_out_images_are_fetched_as_others_are() -> None:
     """160 images of the training set beside 480 that may be held out, to find copies."""
     work, made = small(), held_out(small())
     assert made.flop == 120 * work.encoder.image.flop + 2 * 160 * 480 * 128
-    assert made.stored == pytest.approx(fetch(work).stored * 120 / 160)
+    assert made.written == pytest.approx(fetch(work).written * 120 / 160)
 
 
 def test_gate_by_hand() -> None:
@@ -42,14 +42,14 @@ def test_gate_by_hand() -> None:
     assert made.flop == 5 * (120 * work.student.image.flop + 10 * work.student.text.flop)
     one = gate(small(gate={"alphas": [1.0]}))
     assert one.flop * 5 == made.flop * 2 and one.memory == made.memory
-    assert made.memory > 3 * 4 * work.student.parameters and made.stored == 0
+    assert made.memory > 3 * 4 * work.student.parameters and made.written == 0
 
 
 def test_evaluation_images_are_copied_compared_and_scored() -> None:
     """20 images of each of ten classes; 160 queries and ten plain prompts."""
     work = small()
     image, text = work.student.image.flop, work.student.text.flop
-    assert work.tested == 200 and evaluation(work).stored == pytest.approx(fetch(work).stored * 200 / 160)
+    assert work.tested == 200 and evaluation(work).written == pytest.approx(fetch(work).written * 200 / 160)
     assert prints(work).flop == 200 * work.encoder.image.flop
     assert leaks(work).flop == 2 * 1000 * 200 * 128
     assert zero_shot(work).flop == 200 * image + 170 * text
@@ -66,4 +66,4 @@ def test_the_curve_takes_some_of_the_images() -> None:
 def test_a_classifier_is_a_model_and_its_text_features() -> None:
     work, made = small(), classifier(small())
     assert made.flop == 170 * work.student.text.flop
-    assert made.stored == made.written == 4 * (work.student.parameters + 2 * 10 * work.student.dim)
+    assert made.written == 4 * (work.student.parameters + 2 * 10 * work.student.dim)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mudg_core.plan.target_stages import augment, fetch, finetune, label, search, select
@@ -18,9 +20,8 @@ def test_search_by_hand() -> None:
 
 def test_search_reads_only_the_cells_probed() -> None:
     """One query, two cells of ten."""
-    work = small(augment={"method": "none"}, corpus={"rows": 1000})
-    one = type(work)(work.settings, work.encoder, work.student, work.pair_images, 1, work.pool, 0)
-    assert search(one).read == pytest.approx(200 * 520 + 10 * 512)
+    one_query = replace(small(augment={"method": "none"}), queries=1)
+    assert search(one_query).read == pytest.approx(200 * 520 + 10 * 512)
 
 
 def test_more_probes_than_cells_read_the_index_once() -> None:

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mudg_core.encode.models import model_config, open_clip
 from mudg_core.errors import ModelError
-from mudg_core.plan.towers import towers
+from mudg_core.plan.workload import towers
 
 TINY: dict[str, Any] = {
     "embed_dim": 5,
@@ -60,12 +60,23 @@ def test_torch_counts_the_same(name: str) -> None:
 
 def test_own_models_by_their_own_config() -> None:
     found = towers(model_config("demo:index"))
-    assert (found.dim, found.image.tokens, found.text.tokens) == (128, 65, 24)
+    tokens = [tower.block_bytes / (4 * 16 * tower.width) for tower in (found.image, found.text)]
+    assert (found.dim, *tokens) == (128, 65, 24)
+
+
+def test_a_configuration_does_not_decide_how_much_is_built() -> None:
+    one, many = (
+        towers(TINY | {"vision_cfg": TINY["vision_cfg"] | {"layers": layers, "image_size": [4, 8]}})
+        for layers in (1, 10**9)
+    )
+    assert many.image.flop - one.image.flop == (10**9 - 1) * one.image.block_flop
+    wide = {"image_size": 10_000, "patch_size": 1, "width": 64, "pos_embed_type": "sin_cos_2d"}
+    assert towers(TINY | {"vision_cfg": wide}).image.layers == 12
 
 
 @pytest.mark.parametrize("name", ["RN50/openai", "ViT-B-16-SigLIP/webli", "roberta-ViT-B-32/any"])
 def test_towers_without_a_formula_are_told(name: str) -> None:
-    with pytest.raises(ModelError, match="no formula") as caught:
+    with pytest.raises(ModelError, match="no estimate") as caught:
         towers(model_config(name), name)
     assert caught.value.where == name
 

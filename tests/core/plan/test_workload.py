@@ -67,7 +67,8 @@ def test_a_torn_configuration_is_told(content: str, tmp_path: Path) -> None:
 
 def test_no_weights_are_needed(tmp_path: Path) -> None:
     tower = {"width": 32, "layers": 2}
-    config = {"embed_dim": 16, "vision_cfg": {"image_size": 64, "patch_size": 16, **tower}, "text_cfg": tower}
+    vision, text = tower | {"head_width": 16}, tower | {"heads": 2}
+    config = {"embed_dim": 16, "vision_cfg": {"image_size": 64, "patch_size": 16, **vision}, "text_cfg": text}
     (tmp_path / "open_clip_config.json").write_text(json.dumps({"model_cfg": config}))
     work = workload(Settings().replace({"encode": {"model": f"local-dir:{tmp_path}"}}))
-    assert (work.dim, work.encoder.image.tokens) == (16, 17)
+    assert (work.dim, work.encoder.image.block_bytes) == (16, 4 * 16 * 17 * 32)

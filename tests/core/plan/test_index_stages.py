@@ -14,10 +14,27 @@ from mudg_core.index import ivf
 from mudg_core.index import router as index_router
 from mudg_core.index.coarse import Centring, Coarse
 from mudg_core.index.router import EPOCHS
-from mudg_core.plan.router_stages import router, spill
-from mudg_core.plan.stages import costs, embed, exchange, index_bytes, index_sizes, pair, populate, train
+from mudg_core.plan.cost import Cost
+from mudg_core.plan.index_stages import (
+    embed,
+    exchange,
+    index_bytes,
+    index_costs,
+    index_sizes,
+    pair,
+    populate,
+    router,
+    spill,
+    train,
+)
+from mudg_core.plan.target_stages import target_costs
+from mudg_core.plan.workload import Workload
 from tests.core.index.making import sphere
 from tests.core.plan.making import paper, small
+
+
+def costs(work: Workload) -> list[Cost]:
+    return index_costs(work) + target_costs(work)
 
 
 def test_the_papers_scale() -> None:
@@ -31,8 +48,8 @@ def test_the_papers_scale() -> None:
 def test_the_papers_index_is_851_gb() -> None:
     """2.17e9 vectors of 384 B and an id of 8 B are 850.64e9 B; the centroids are 0.40e9 B more."""
     made = populate(paper())
-    assert made.stored == made.written == 850_640_000_000 + 402_653_184
-    assert round(made.stored / 1e9) == 851
+    assert made.written == 850_640_000_000 + 402_653_184
+    assert round(made.written / 1e9) == 851
 
 
 def test_exchange_of_an_iteration() -> None:
@@ -45,7 +62,7 @@ def test_embedding_the_papers_corpus() -> None:
     """162.03 and 13.30 GFLOP a pair (counted by torch in test_towers); two vectors of 768 halves a row."""
     made = embed(paper())
     assert made.flop == 2_170_000_000 * (162_025_537_536 + 13_299_683_328)
-    assert made.stored == 2_170_000_000 * 3072
+    assert made.written == 2_170_000_000 * 3072
 
 
 def test_pair_by_hand() -> None:
@@ -54,7 +71,9 @@ def test_pair_by_hand() -> None:
     assert made.flop == 2 * 100 * 1000 * 128
     assert made.moved == 4 * (100 * 128 + 1000 * 128 + 2 * 100 * 1000)
     assert made.read == 2 * 128 * (100 + 1000)
-    assert made.stored == 100 * (10 * 11 * 12 + 10 * 12 + 2 * 2 * 128)  # ten shards; a row and a cosine: 12 B
+    assert made.written == 100 * (
+        10 * 11 * 12 + 10 * 12 + 2 * 2 * 128
+    )  # ten shards; a row and a cosine: 12 B
     assert made.memory == 4 * 128 * (100 + 100)  # texts and one shard
 
 
@@ -72,7 +91,7 @@ def test_train_by_hand() -> None:
     products = 4 * (100 * 128 + 10 * 128 + 2 * 100 * 10)
     assert made.moved == 3 * (products + 4 * 100 * 128 + 2 * sent)
     assert made.memory == 2 * 4 * 100 * 128 + 2 * sent
-    assert made.stored == 4 * 10 * 128
+    assert made.written == 4 * 10 * 128
 
 
 def test_memory_is_set_by_settings_and_not_by_the_corpus() -> None:
@@ -94,7 +113,7 @@ def test_comparing_variants_trains_each_kind_of_centroids_and_may_spill() -> Non
     assert train(all_).flop == 3 * train(one).flop
     assert train(all_).memory == train(one).memory
     assert populate(all_).flop == 3 * populate(one).flop  # every image to its cell, for each kind
-    assert populate(all_).stored - populate(one).stored == 100 * (4 * 128 + 8)  # a tenth of the rows
+    assert populate(all_).written - populate(one).written == 100 * (4 * 128 + 8)  # a tenth of the rows
 
 
 @pytest.mark.parametrize("code", ["flat", "fp16", "sq8", "sq4"])
@@ -123,10 +142,10 @@ def test_router_by_hand() -> None:
     assert made.flop == each * (12 * 2 * 95 + 13 * 5 + 100)
     assert made.moved == 4 * 12 * (16 * 10 * 128 + 12 * 512 * 10)
     assert made.read == 100 * 2 * 128 + 1000 * 16
-    assert made.stored == 2 * 4 * 10 * 128 + 100 * 12
+    assert made.written == 2 * 4 * 10 * 128 + 100 * 12
     assert router(small(index={"variant": "spilled"})).flop == 2 * made.flop
     auto = router(small(index={"variant": "auto"}))
-    assert (auto.flop, auto.stored, auto.memory) == (3 * made.flop, 2 * made.stored, made.memory)
+    assert (auto.flop, auto.written, auto.memory) == (3 * made.flop, 2 * made.written, made.memory)
 
 
 def test_router_as_its_products_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +177,7 @@ def _counting(function: Callable[..., Any], counts: list[int]) -> Callable[..., 
 def test_spill_by_hand() -> None:
     """The votes of 100 texts in ten shards, over all rows once and by part once more."""
     made = spill(small(index={"variant": "spilled"}))
-    assert made.flop == 0 and made.stored == 0
+    assert made.flop == 0 and made.written == 0
     assert made.moved == 10 * (24 * 100 * 10 * 11 + 2 * 16 * 1000)
     assert made.read == 100 * 10 * 11 * 12 + 16 * 1000
 
