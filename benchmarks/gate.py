@@ -33,9 +33,9 @@ from mudg.execution import call, session
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.dataset.training_set import read_training_set, read_whole_images
 from mudg_core.errors import TrainingError
-from mudg_core.evaluate.accuracy import score_of
 from mudg_core.evaluate.gate import judge
 from mudg_core.evaluate.images import EvaluationSet
+from mudg_core.evaluate.measures import score_of
 from mudg_core.evaluate.prompts import correlation
 from mudg_core.index.version import current_version
 from mudg_core.settings import Json, Settings
@@ -115,7 +115,7 @@ def _spoil(settings: Settings, made: Made, kind: str, changes: Json, out: Path) 
 def _line(settings: Settings, made: Made, kind: str, seed: int, model: Path) -> Json:
     """Estimated and true accuracy by weight."""
     from mudg_core.encode.models import load_clip
-    from mudg_core.evaluate.interpolated import logits_between
+    from mudg_core.evaluate.classifier import logits_between
 
     store, prompts = ArtifactStore(settings.storage), made.target.prompts()
     images = EvaluationSet.open(store.folder(made.evaluation))

@@ -65,7 +65,7 @@ class Model:
     def predict(self, images: Images, top: int = 1) -> list[Prediction]:
         """Classes of files, of folders of them, or of patterns. One that cannot be read costs that one."""
         from mudg_core.predict.files import image_files
-        from mudg_core.predict.run import predict
+        from mudg_core.predict.model import predict
 
         words = [images] if isinstance(images, str | Path) else images
         found = predict(self._opened, image_files([str(word) for word in words]), top=top)

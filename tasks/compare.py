@@ -9,13 +9,25 @@ from typing import Any
 import numpy as np
 
 from mudg_core.dataset.training_set import read_training_set
-from mudg_core.evaluate.accuracy import score_of
-from mudg_core.evaluate.answers import ANSWERS, ByDomain, column_name, read_hits, write_answers
-from mudg_core.evaluate.cache_model import GAMMAS, Cache, choose, usual
-from mudg_core.evaluate.comparison import COMPARISON, Comparison, overall, row_score
-from mudg_core.evaluate.few_shot import few_shot, write_shots
+from mudg_core.evaluate.baselines import (
+    GAMMAS,
+    Cache,
+    choose_weights,
+    default_weights,
+    few_shot,
+    write_few_shot,
+)
+from mudg_core.evaluate.comparison import (
+    BACKBONES,
+    COMPARISON,
+    Comparison,
+    backbone_of,
+    overall,
+    paper_figures,
+    row_score,
+)
 from mudg_core.evaluate.images import EvaluationSet, Source
-from mudg_core.evaluate.paper import BACKBONES, backbone_of, paper_figures
+from mudg_core.evaluate.measures import ANSWERS, ByDomain, column_name, read_hits, score_of, write_answers
 from mudg_core.evaluate.uncertainty import Float64
 from mudg_core.report.comparison import render_comparison
 from mudg_core.storage import ArtifactRef, Facts
@@ -45,7 +57,7 @@ def score_cache(
     features: ArtifactRef,
 ) -> Facts:
     """Accuracy of Tip-Adapter and Tip-X on a training set, with weights chosen on held-out images by their
-    pseudo-labels; without any, the usual weights."""
+    pseudo-labels; without any, the default_weights weights."""
     from mudg_core.evaluate.classifier import read_features  # torch: not where nothing is computed
 
     clip, size = work.clip(work.settings.train.model), work.settings.evaluate.batch_size
@@ -61,7 +73,7 @@ def score_cache(
     known = read_features(work.store.folder(features), images.labels)
     body, facts, predicted = {}, {}, dict[str, ByDomain]()
     for name, gammas in ADAPTERS.items():
-        weights = choose(cache, *held, gammas=gammas) if held else usual(gammas)
+        weights = choose_weights(cache, *held, gammas=gammas) if held else default_weights(gammas)
         answers = {domain: cache.predict(own, weights) for domain, own in known.items()}
         score = score_of({d: (own, images.labels[d]) for d, own in answers.items()}, len(texts))
         body[name] = {"single": asdict(score), "weights": asdict(weights)}
@@ -85,7 +97,7 @@ def draw_shots(
     """Labelled images that no evaluation sees, as a training set. Where they lie is in the settings."""
     settings = work.settings.evaluate
     source = Source(settings.source or "", classes, settings.demo_images, synonyms)
-    labels = write_shots(few_shot(source, shots, seed), work.scratch)
+    labels = write_few_shot(few_shot(source, shots, seed), work.scratch)
     per_label = np.bincount(labels, minlength=len(classes)).tolist()
     return Facts({"images": len(labels), "per_label": per_label})
 

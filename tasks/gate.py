@@ -60,7 +60,7 @@ def hold_out(
 )
 def gate(work: Work, *, model: ArtifactRef, queries: ArtifactRef, held_out: ArtifactRef) -> Facts:
     """The verdict on one model, as JSON."""
-    from mudg_core.evaluate.interpolated import logits_between  # torch: not where nothing is computed
+    from mudg_core.evaluate.classifier import logits_between  # torch: not where nothing is computed
 
     settings = work.settings
     if work.store.manifest(held_out).facts["images"]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mudg_core.evaluate.accuracy import summarise
+from mudg_core.evaluate.measures import summarise
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.target.spec import Target

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mudg_core.dataset.training_set import read_whole_images
-from mudg_core.evaluate.answers import ByDomain, column_name, write_answers
 from mudg_core.evaluate.images import EvaluationSet
+from mudg_core.evaluate.measures import ByDomain, column_name, write_answers
 from mudg_core.settings import Json, TrainSettings
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import Queries, read_queries
 from tasks.policy import Work, stage
 
 if TYPE_CHECKING:
-    from mudg_core.evaluate.classifier import Classifier
-    from mudg_core.evaluate.curve import Curve
+    from mudg_core.evaluate.classifier import Classifier, Curve
     from mudg_core.index.vectors import Float32
 
 SCORES = "scores.json"
@@ -158,7 +157,7 @@ def _evaluated(
 
 
 def _curve(work: Work, folder: Path, queries: Queries, images: EvaluationSet) -> Curve:
-    from mudg_core.evaluate.curve import alpha_curve
+    from mudg_core.evaluate.classifier import alpha_curve
     from mudg_core.train.export import open_student
     from mudg_core.train.student import initial_student
 

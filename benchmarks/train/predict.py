@@ -71,8 +71,7 @@ def measure(
 
 
 def turns(folder: Path, files: list[Path], rounds: int) -> list[Round]:
-    from mudg_core.predict.model import open_model
-    from mudg_core.predict.run import MAX_THREADS, model_threads, pixels_of, predict
+    from mudg_core.predict.model import MAX_THREADS, model_threads, open_model, pixels_of, predict
     from mudg_core.predict.write import write_all
 
     model = open_model(folder)

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from mudg.cli.output import console, show, table_of
 from mudg_core.errors import InputError, ModelError
-from mudg_core.evaluate.images import DEMO, Source
+from mudg_core.evaluate.images import DEMO, ListedImages, Source
 from mudg_core.evaluate.layouts import open_layout
-from mudg_core.evaluate.listed import ListedImages
 from mudg_core.evaluate.match import warn_of_unmatched
 from mudg_core.settings import Json, Settings
 from mudg_core.target.class_names import NameCheck, check_classes
@@ -22,7 +21,7 @@ from mudg_core.target.user_files import parse_json, read_text
 
 if TYPE_CHECKING:
     from mudg_core.evaluate.classifier import Classifier
-    from mudg_core.evaluate.measures import Measured
+    from mudg_core.evaluate.measures import Metrics
 
 EXPORTED = "classes.json"  # as mudg_core.train.export writes it, which imports torch
 MAX_BYTES = 64 << 20
@@ -94,11 +93,11 @@ def _target(names: list[str], template: str) -> Target:
         ) from error
 
 
-def _result(found: dict[str, Measured], names: list[str]) -> Json:
+def _result(found: dict[str, Metrics], names: list[str]) -> Json:
     return {"classes": names, **{way: asdict(measured) for way, measured in found.items()}}
 
 
-def _text(found: dict[str, Measured], names: list[str], told: list[str]) -> str:
+def _text(found: dict[str, Metrics], names: list[str], told: list[str]) -> str:
     first = next(iter(found.values()))
     domains = list(first.domains) if len(first.domains) > 1 else []
     rows: list[tuple[Any, ...]] = [

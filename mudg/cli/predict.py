@@ -21,7 +21,7 @@ from mudg_core.storage.objects_local import disk_errors
 from mudg_core.train.classifiers import find_classifier
 
 if TYPE_CHECKING:
-    from mudg_core.predict.run import Prediction
+    from mudg_core.predict.model import Prediction
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ def run_predict(asked: Asked, settings: Settings) -> None:
     folder = model_folder(asked.model, settings)
     with console.status("loading the model …"):
         from mudg_core.predict.files import image_files
-        from mudg_core.predict.model import open_model
-        from mudg_core.predict.run import predict
+        from mudg_core.predict.model import open_model, predict
         from mudg_core.predict.write import write_all
 
         model = open_model(folder, asked.prompts, settings.compute.device)

@@ -1,17 +1,27 @@
-"""Many ways to a classifier for one target, side by side."""
+"""Many ways to a classifier for one target, side by side; and what the paper reports for the same rows.
+
+The paper's figures are facts of its tables (`paper.yaml`), always shown as the paper's.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from mudg_core.evaluate.uncertainty import ByDomain, Estimate, difference, estimate, mean_of
 from mudg_core.settings import Json
+from mudg_core.target.ready import READY
+from mudg_core.target.spec import Target
+from mudg_core.yaml_text import load as load_yaml
 
 COMPARISON = "comparison.json"
+BACKBONES = ("ViT-B/16", "ViT-L/14")
 REFERENCE, METHOD = "zero-shot", "mudg"
 
 
@@ -20,9 +30,8 @@ def interval_text(estimate: Estimate | None, *, signed: bool = False) -> str:
     if estimate is None:
         return ""
     sign = "+" if signed else ""
-    mean, low, high = (
-        f"{round(value, 1) + 0.0:{sign}.1f}" for value in (estimate.mean, estimate.low, estimate.high)
-    )
+    values = (estimate.mean, estimate.low, estimate.high)
+    mean, low, high = (f"{round(value, 1) + 0.0:{sign}.1f}" for value in values)
     return f"{mean} [{low}, {high}]"
 
 
@@ -87,10 +96,10 @@ class Comparison:
 def _row_body(row: RowScore) -> Json:
     """With the figures that a reader of the file wants beside those that they follow from."""
     body = asdict(row) | {"mean": round(row.mean, 2), "std": round(row.std, 2)}
-    for name, found in (("accuracy", row.accuracy), ("method_gain", row.method_gain)):
-        if found is not None:
-            freedom = found.freedom if math.isfinite(found.freedom) else None
-            body[name] |= {"low": round(found.low, 3), "high": round(found.high, 3), "freedom": freedom}
+    for name, known in (("accuracy", row.accuracy), ("method_gain", row.method_gain)):
+        if known is not None:
+            freedom = known.freedom if math.isfinite(known.freedom) else None
+            body[name] |= {"low": round(known.low, 3), "high": round(known.high, 3), "freedom": freedom}
     return body
 
 
@@ -149,3 +158,45 @@ def _mean_row(rows: Sequence[RowScore]) -> RowScore:
 def _mean_estimate(estimates: Sequence[Estimate | None]) -> Estimate | None:
     known = [one for one in estimates if one is not None]
     return mean_of(known) if len(known) == len(estimates) else None
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """Accuracy in percent: the mean over domains, and each of them."""
+
+    value: float
+    domains: dict[str, float] = field(default_factory=dict)
+
+
+def paper_figures(target: Target, backbone: str) -> dict[str, PaperFigure]:
+    """By row of the comparison; empty for a target that is none of the paper's tasks, whatever its name."""
+    if READY.get(target.name) != len(target.classes):
+        return {}
+    figures: dict[str, PaperFigure] = {}
+    for table in paper_tables():
+        if table["backbone"] == backbone and target.name in table["columns"]:
+            for row, values in table["rows"].items():
+                for figure in _figure(table["columns"], values, target.name):
+                    figures[row] = figures[row] if row in figures and not figure.domains else figure
+    return figures
+
+
+def _figure(columns: list[str], values: list[float | None], target: str) -> Iterator[PaperFigure]:
+    known = {name: value for name, value in zip(columns, values, strict=True) if value is not None}
+    if target in known:
+        start = f"{target}/"
+        domains = {name.removeprefix(start): v for name, v in known.items() if name.startswith(start)}
+        yield PaperFigure(known[target], domains)
+
+
+def backbone_of(model: str) -> str | None:
+    """The paper's name of a student's architecture, if the paper has it."""
+    name = model.partition("/")[0].replace("-quickgelu", "")
+    return next((one for one in BACKBONES if one.replace("/", "-") == name), None)
+
+
+@cache
+def paper_tables() -> list[dict[str, Any]]:
+    text = files("mudg_core.evaluate").joinpath("paper.yaml").read_text(encoding="utf-8")
+    tables: list[dict[str, Any]] = load_yaml(text)
+    return tables

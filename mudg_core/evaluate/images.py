@@ -1,4 +1,5 @@
-"""Evaluation images: read from where the user has them, kept as one WebDataset shard a domain."""
+"""Evaluation images: read from where the user has them, kept as one WebDataset shard a domain; or used where
+they are, for a look that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -81,11 +82,6 @@ class Source:
         """(domain, label, encoded image) of what is evaluated on, domain by domain."""
         for image in self.listed("test"):
             yield image.domain, image.label, image.read()
-
-    def read_train(self) -> Iterator[tuple[int, bytes]]:
-        """(label, encoded image) of the labelled training images, for what may see labels."""
-        for image in self.listed("train"):
-            yield image.label, image.read()
 
     def listed(self, part: Part) -> Iterator[Labelled]:
         """Images of the target's classes, in a fixed order."""
@@ -201,7 +197,7 @@ class EvaluationSet:
         labels: dict[str, list[int]] = {}
         for domain, label in zip(table["domain"].to_pylist(), table["label"].to_pylist(), strict=True):
             labels.setdefault(domain, []).append(label)
-        return cls(folder, {domain: np.array(found, dtype=np.int64) for domain, found in labels.items()})
+        return cls(folder, {domain: np.array(own, dtype=np.int64) for domain, own in labels.items()})
 
     def images(self, domain: str, chosen: Collection[int] | None = None) -> Iterator[Image.Image]:
         number = list(self.labels).index(domain)
@@ -214,3 +210,24 @@ def encoded_images(folder: Path) -> Iterator[ShardSample]:
     """The images that `write_evaluation` wrote, as they are stored and without their labels."""
     for tar in sorted(folder.glob("*.tar")):
         yield from read_shard(tar)
+
+
+@dataclass(frozen=True)
+class ListedImages:
+    """What `EvaluationSet` is, without a copy."""
+
+    listed: Mapping[str, Sequence[Labelled]]
+    labels: Mapping[str, Int64]
+
+    @classmethod
+    def of(cls, source: Source) -> ListedImages:
+        listed: dict[str, list[Labelled]] = {}
+        for image in source.listed("test"):
+            listed.setdefault(image.domain, []).append(image)
+        labels = {domain: np.array([image.label for image in own]) for domain, own in listed.items()}
+        return cls(listed, labels)
+
+    def images(self, domain: str, chosen: Collection[int] | None = None) -> Iterator[Image.Image]:
+        for place, image in enumerate(self.listed[domain]):
+            if chosen is None or place in chosen:
+                yield image.decoded()

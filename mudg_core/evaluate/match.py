@@ -27,15 +27,15 @@ def match(
     none. A dataset that shares no class with the target is a mistake."""
     own = enumerate(classes)
     others = [(label, name) for label, owner in enumerate(classes) for name in synonyms.get(owner, ())]
-    spelt = [{same(name): label for label, name in own}, _loose(enumerate(classes)), _loose(others)]
+    spellings = [{same(name): label for label, name in own}, _loose(enumerate(classes)), _loose(others)]
     labels = [
-        next((known[key] for known, key in zip(spelt, _keys(name), strict=True) if key in known), None)
+        next((known[key] for known, key in zip(spellings, _keys(name), strict=True) if key in known), None)
         for name in names
     ]
     unknown = tuple(name for name, label in zip(names, labels, strict=True) if label is None)
     if len(unknown) == len(names):
         raise InputError(
-            what=f"no evaluation image found: {_told(unknown)} among the classes of the target",
+            what=f"no evaluation image found: {_summary(unknown)} among the classes of the target",
             where=where,
             fix=f"use class names of the dataset, give its names as `synonyms`, or lay it out as {tree}",
         )
@@ -44,21 +44,21 @@ def match(
 
 def warn_of_unmatched(unknown: Sequence[str], empty: Sequence[str]) -> list[TargetWarning]:
     """Classes of the dataset that the target lacks, and classes of the target without evaluation images."""
-    told = []
+    warnings = []
     if unknown:
         message = (
             f"{_many(len(unknown), 'of the evaluation data is', 'of the evaluation data are')} not among the "
             "target's, so images of them are left out. If one is there under another name, give the "
             "dataset's name among the `synonyms`."
         )
-        told.append(TargetWarning("unmatched", tuple(unknown), message, {"classes": len(unknown)}))
+        warnings.append(TargetWarning("unmatched", tuple(unknown), message, {"classes": len(unknown)}))
     if empty:
         message = (
             f"{_many(len(empty), 'has', 'have')} no evaluation image: accuracies say nothing about them. "
             "Other images can still be taken for them, and then count as wrong."
         )
-        told.append(TargetWarning("unmeasured", tuple(empty), message, {"classes": len(empty)}))
-    return told
+        warnings.append(TargetWarning("unmeasured", tuple(empty), message, {"classes": len(empty)}))
+    return warnings
 
 
 def _many(number: int, one: str, more: str) -> str:
@@ -71,13 +71,13 @@ def _keys(name: str) -> tuple[str, str, str]:
 
 def _loose(named: Iterable[tuple[int, str]]) -> dict[str, int]:
     """Labels by their plain names, without names that two classes share."""
-    found: dict[str, set[int]] = {}
+    labels_of: dict[str, set[int]] = {}
     for label, name in named:
-        found.setdefault(plain(name), set()).add(label)
-    return {name: min(labels) for name, labels in found.items() if len(labels) == 1}
+        labels_of.setdefault(plain(name), set()).add(label)
+    return {name: min(labels) for name, labels in labels_of.items() if len(labels) == 1}
 
 
-def _told(names: Sequence[str]) -> str:
+def _summary(names: Sequence[str]) -> str:
     if not names:
         return "no folder or list of classes is there, so none is"
     few = ", ".join(repr(name[:60]) for name in names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

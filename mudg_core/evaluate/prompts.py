@@ -1,4 +1,4 @@
-"""What prompts alone are worth: zero-shot accuracy by the way classes are said, before any training.
+"""What prompts alone are worth: zero-shot accuracy by prompts, before any training.
 
 Three questions: which way is best, how many augmentations are enough, and whether descriptors that keep the
 features of the labels apart (what Eq. 4 selects for) are the ones that classify well.
@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
-from mudg_core.evaluate.accuracy import Score, score
+from mudg_core.evaluate.measures import Score, score
 from mudg_core.settings import AugmentSettings, Json
 from mudg_core.target.descriptor_selection import Encoder, random_choice
 from mudg_core.target.prompts import Augmentations, of_descriptors
@@ -29,7 +30,7 @@ SPOTS = 200
 
 @dataclass(frozen=True)
 class MethodScore:
-    """A way to say classes; accuracies in percent, the mean is over domains."""
+    """A method of making prompts; accuracies in percent, the mean is over domains."""
 
     method: str
     augmentations: int
@@ -58,12 +59,7 @@ class PromptStudy:
 
     @classmethod
     def from_json(cls, body: Json) -> PromptStudy:
-        return cls(
-            tuple(MethodScore(**item) for item in body["methods"]),
-            {name: tuple((size, value) for size, value in points) for name, points in body["curves"].items()},
-            tuple(Spot(**item) for item in body["spots"]),
-            body["correlation"],
-        )
+        return TypeAdapter(cls).validate_python(body)
 
 
 @dataclass(frozen=True)
@@ -79,8 +75,8 @@ class Examiner:
         return score(self.images, self.labels, np.asarray(texts, dtype=np.float32))
 
     def ensemble(self, made: Augmentations) -> MethodScore:
-        found = self.score(self._sums(made, [len(made.sayings)])[0])
-        return MethodScore(made.method, len(made.sayings), found.mean, found.domains)
+        score = self.score(self._sums(made, [len(made.sayings)])[0])
+        return MethodScore(made.method, len(made.sayings), score.mean, score.domains)
 
     def curve(self, descriptors: Sequence[str]) -> tuple[tuple[int, float], ...]:
         """Accuracy with the first 1, 2, 4 … of these descriptors."""

@@ -1,1 +1,1 @@
-"""A finished classifier at work: images in, classes with probabilities out. Start reading at `run.py`."""
+"""A finished classifier at work: images in, classes with probabilities out. Start reading at `model.py`."""

@@ -1,4 +1,4 @@
-"""Which files are meant: files by name, folders with all that is below them, patterns, and lists.
+"""Which files to classify: files by name, folders with all that is below them, patterns, and lists.
 
 One name is in memory at a time (of a folder: the names in it), so that a million images are no more work to
 list than ten.
@@ -29,12 +29,12 @@ def image_files(words: Iterable[str], listed: Iterable[str] = ()) -> Iterator[Pa
     for word in words:
         if word == LIST:
             lines = (line.rstrip("\r\n") for line in listed)
-            yield from (file for line in lines if line for file in _meant(line))
+            yield from (file for line in lines if line for file in _files_of(line))
         else:
-            yield from _meant(word)
+            yield from _files_of(word)
 
 
-def _meant(word: str) -> Iterator[Path]:
+def _files_of(word: str) -> Iterator[Path]:
     path = Path(word)
     if path.is_dir():
         yield from _below(path)
@@ -45,14 +45,14 @@ def _meant(word: str) -> Iterator[Path]:
 
 
 def _matching(pattern: Path) -> Iterator[Path]:
-    """Files that a pattern means (`**` is any folders). One that means nothing comes out as it is, to be told
-    as not there like any other name that leads nowhere."""
+    """Files that match a pattern (`**` is any folders). One without a match comes out as it is, to be
+    reported as not there like any other name that leads nowhere."""
     root = Path(pattern.anchor)
     try:
-        found = sorted(path for path in root.glob(str(pattern.relative_to(root))) if not path.is_dir())
+        matches = sorted(path for path in root.glob(str(pattern.relative_to(root))) if not path.is_dir())
     except ValueError:  # of patterns that make no sense
-        found = []
-    yield from found or [pattern]
+        matches = []
+    yield from matches or [pattern]
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -67,10 +67,10 @@ def _below(folder: Path) -> Iterator[Path]:
 def read_image(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
     """The bytes of a file, or `Refused`: a pipe would be waited for, and a huge file would fill memory."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise Refused(UNREADABLE if stat.S_ISDIR(found.st_mode) else NO_FILE)
-        if found.st_size > limits.max_bytes:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise Refused(UNREADABLE if stat.S_ISDIR(info.st_mode) else NO_FILE)
+        if info.st_size > limits.max_bytes:
             raise Refused(TOO_MANY_BYTES)
         return path.read_bytes()
     except FileNotFoundError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from mudg_core.dataset.export.formats import cell
-from mudg_core.predict.run import Prediction
+from mudg_core.predict.model import Prediction
 
 WIDEST = 40  # letters of a class name in a table
 
@@ -21,12 +21,12 @@ class Table:
         self._width = max(len("class"), *map(len, self._classes))
         self._line("probability", "class", "file")
 
-    def write(self, found: Prediction) -> None:
-        name = str(found.file)
-        for guess in found.guesses:
+    def write(self, prediction: Prediction) -> None:
+        name = str(prediction.file)
+        for guess in prediction.guesses:
             self._line(f"{100 * guess.probability:.1f} %", self._classes[guess.label], name)
-        if found.error:
-            self._line("-", "-", f"{name}  ({found.error})")
+        if prediction.error:
+            self._line("-", "-", f"{name}  ({prediction.error})")
 
     def _line(self, share: str, label: str, file: str) -> None:
         printable = "".join(letter if letter.isprintable() else "?" for letter in file)
@@ -39,7 +39,7 @@ class JsonLines:
     def __init__(self, stream: TextIO, classes: Sequence[str], top: int) -> None:
         self._stream, self._classes = stream, classes
 
-    def write(self, found: Prediction) -> None:
+    def write(self, prediction: Prediction) -> None:
         guesses = [
             {
                 "class": self._classes[guess.label],
@@ -47,10 +47,10 @@ class JsonLines:
                 "probability": round(guess.probability, 6),
                 "cosine": round(guess.cosine, 6),
             }
-            for guess in found.guesses
+            for guess in prediction.guesses
         ]
-        told = {"error": found.error} if found.error else {"predictions": guesses}
-        self._stream.write(json.dumps({"file": str(found.file)} | told) + "\n")
+        result = {"error": prediction.error} if prediction.error else {"predictions": guesses}
+        self._stream.write(json.dumps({"file": str(prediction.file)} | result) + "\n")
 
 
 class Csv:
@@ -62,26 +62,22 @@ class Csv:
         more = [f"{name}_{n}" for n in range(2, self._top + 1) for name in ("class", "probability")]
         self._lines.writerow(["file", "class", "probability", *more, "error"])
 
-    def write(self, found: Prediction) -> None:
-        told: list[object] = [str(found.file)]
-        for guess in found.guesses:
-            told += [self._classes[guess.label], guess.probability]
-        told += [""] * (1 + 2 * self._top - len(told))
-        self._lines.writerow([cell(value) for value in (*told, found.error)])
+    def write(self, prediction: Prediction) -> None:
+        cells: list[object] = [str(prediction.file)]
+        for guess in prediction.guesses:
+            cells += [self._classes[guess.label], guess.probability]
+        cells += [""] * (1 + 2 * self._top - len(cells))
+        self._lines.writerow([cell(value) for value in (*cells, prediction.error)])
 
 
-FORMS: dict[str, type[Table] | type[JsonLines] | type[Csv]] = {
-    "table": Table,
-    "json": JsonLines,
-    "csv": Csv,
-}
+FORMS: dict[str, type[Table | JsonLines | Csv]] = {"table": Table, "json": JsonLines, "csv": Csv}
 
 
 def write_all(
-    found: Iterable[Prediction], stream: TextIO, form: str, classes: Sequence[str], top: int
+    predictions: Iterable[Prediction], stream: TextIO, form: str, classes: Sequence[str], top: int
 ) -> Iterable[Prediction]:
     """Writes predictions as they go by."""
     lines = FORMS[form](stream, classes, top)
-    for one in found:
+    for one in predictions:
         lines.write(one)
         yield one

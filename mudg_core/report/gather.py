@@ -19,8 +19,8 @@ from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.training_set import PROVENANCE, TAR
 from mudg_core.dataset.warning import crowded
-from mudg_core.evaluate.accuracy import summarise
 from mudg_core.evaluate.gate import VERDICT, Verdict
+from mudg_core.evaluate.measures import summarise
 from mudg_core.index.recall import Point
 from mudg_core.report.data import (
     Descriptor,

@@ -23,13 +23,11 @@ from mudg_core.dataset.image_map import nearest_to_prompts
 from mudg_core.dataset.pseudo_labels import label_exactly
 from mudg_core.dataset.selection_rules import BY_FEATURES, Images, Rule
 from mudg_core.encode.duplicates import first_copies, perceptual_hashes
-from mudg_core.evaluate.accuracy import score
-from mudg_core.evaluate.cache_model import Cache, choose
+from mudg_core.evaluate.baselines import Cache, choose_weights
 from mudg_core.evaluate.gate import judge
-from mudg_core.evaluate.measures import answer, measure
+from mudg_core.evaluate.measures import answer, measure, score
 from mudg_core.index.exact_powers import same_exp, same_log
-from mudg_core.predict.model import Model
-from mudg_core.predict.run import best
+from mudg_core.predict.model import Model, best
 from mudg_core.settings import DatasetSettings
 from mudg_core.target.descriptor_selection import score as score_descriptors
 from mudg_core.target.spec import Target
@@ -205,7 +203,7 @@ def predictions() -> list[list[int]]:
 def cache() -> list[object]:
     images, labels, texts = classes()
     known = Cache.of(images[::2], labels[::2], texts, 25.0)
-    weights = choose(known, images[1::2], labels[1::2])
+    weights = choose_weights(known, images[1::2], labels[1::2])
     return [str(weights), known.predict(images, weights).tolist()]
 
 

@@ -7,7 +7,7 @@ import pytest
 from flows.build_classifier import NEAREST_NEIGHBOURS
 from flows.compare_rows import GROUPS, ROWS, SELECTIONS, chosen_rows
 from mudg_core.errors import InputError
-from mudg_core.evaluate.paper import _tables
+from mudg_core.evaluate.comparison import paper_tables
 from mudg_core.settings import Settings
 
 
@@ -38,7 +38,7 @@ def test_the_nearest_neighbour_arm_has_the_filter_and_the_loss_of_the_method() -
 
 
 def test_the_papers_rows_are_rows_of_ours() -> None:
-    papers = {name for table in _tables() for name in table["rows"]}
+    papers = {name for table in paper_tables() for name in table["rows"]}
     assert papers <= {row.paper_name for row in ROWS}
 
 

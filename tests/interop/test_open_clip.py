@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.peer_environment import ONE_THREAD, environment, run
 from mudg_core.encode.models import load_clip
-from mudg_core.predict.model import open_model
-from mudg_core.predict.run import predict
+from mudg_core.predict.model import open_model, predict
 from tests.interop.conftest import PEERS
 from tests.support.exported import exported, pictures
 

@@ -12,8 +12,7 @@ from typer.testing import CliRunner, Result
 from mudg.cli.app import app
 from mudg_core.encode.models import load_clip
 from mudg_core.evaluate.classifier import finetuned
-from mudg_core.evaluate.images import Source
-from mudg_core.evaluate.listed import ListedImages
+from mudg_core.evaluate.images import ListedImages, Source
 from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target

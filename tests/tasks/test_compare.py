@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mudg_core.evaluate.answers import column_name, write_answers
 from mudg_core.evaluate.comparison import COMPARISON
+from mudg_core.evaluate.measures import column_name, write_answers
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.compare import PAGE, draw_comparison, tabulate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.evaluate.accuracy import score, summarise
+from mudg_core.evaluate.measures import score, summarise
 from tests.core.index.making import sphere
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mudg_core.errors import DataError
-from mudg_core.evaluate.answers import ANSWERS, column_name, read_hits, write_answers
+from mudg_core.evaluate.measures import ANSWERS, column_name, read_hits, write_answers
 
 LABELS = {"sketch": np.array([0, 1, 2]), "art": np.array([1, 1])}
 

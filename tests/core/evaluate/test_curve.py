@@ -9,10 +9,8 @@ import pytest
 import torch
 
 from mudg_core.encode.models import Clip
-from mudg_core.evaluate.classifier import finetuned, zero_shot
-from mudg_core.evaluate.curve import Sample, alpha_curve, alphas
-from mudg_core.evaluate.images import EvaluationSet, Source, write_evaluation
-from mudg_core.evaluate.listed import ListedImages
+from mudg_core.evaluate.classifier import Sample, alpha_curve, alphas, finetuned, zero_shot
+from mudg_core.evaluate.images import EvaluationSet, ListedImages, Source, write_evaluation
 from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mudg_core.evaluate.gate import LEAST, Verdict, _certain, _kappa, judge, unjudged
+from mudg_core.evaluate.gate import MIN_IMAGES, Verdict, _kappa, _lower_bound, judge, unjudged
 
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
@@ -41,7 +41,7 @@ def test_a_better_student_is_passed_with_its_best_weight() -> None:
 def test_one_that_is_no_better_is_refused(share: float) -> None:
     found = judge({0.0: right(0.6), 1.0: right(share)}, labels(), margin=0)
     assert (found.alpha, found.better) == (0.0, False)
-    assert "before finetuning" in found.reasons[0]
+    assert "initial weights are kept" in found.reasons[0]
 
 
 def test_a_gain_that_could_be_chance_is_refused() -> None:
@@ -73,7 +73,7 @@ def test_labels_that_zero_shot_does_not_know_at_all_are_not_trusted() -> None:
 
 
 def test_too_few_images_are_no_ground() -> None:
-    few = LEAST - 1
+    few = MIN_IMAGES - 1
     found = judge({0.0: right(0.1, 0, few), 1.0: right(0.9, 0, few)}, labels(few), margin=0)
     assert found.better is None and found.alpha == 1.0
     assert found == unjudged(few, found.reasons[0])
@@ -83,8 +83,8 @@ def test_what_is_certain_is_a_quantile_of_resampled_images() -> None:
     random = np.random.default_rng(3)
     gains = random.choice([-1, 0, 1], size=200, p=[0.1, 0.6, 0.3])
     draws = [100 * random.choice(gains, size=200).mean() for _ in range(20_000)]
-    assert _certain(gains) == pytest.approx(np.quantile(draws, 0.05), abs=0.6)
-    assert _certain(np.zeros(50, np.int64)) == 0
+    assert _lower_bound(gains) == pytest.approx(np.quantile(draws, 0.05), abs=0.6)
+    assert _lower_bound(np.zeros(50, np.int64)) == 0
 
 
 def test_kappa_is_agreement_beyond_chance() -> None:

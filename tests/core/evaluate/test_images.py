@@ -10,7 +10,7 @@ import pytest
 from mudg_core.corpus.demo.targets import TARGETS
 from mudg_core.errors import InputError
 from mudg_core.evaluate import images
-from mudg_core.evaluate.few_shot import few_shot
+from mudg_core.evaluate.baselines import few_shot
 from mudg_core.evaluate.images import EvaluationSet, Source, write_evaluation
 from tests.core.evaluate.layouts.trees import fgvc, picture, put
 
@@ -105,7 +105,7 @@ def test_demo_training_images_are_others_of_the_same_styles() -> None:
     target = TARGETS[1]
     source = Source(f"demo:{target.name}", list(target.classes), 1)
     tested = {data for _, _, data in source.read()}
-    trained = list(source.read_train())
+    trained = [(image.label, image.read()) for image in source.listed("train")]
     assert len(tested) == len(trained) == len(target.classes) * len(target.domains)
     assert tested.isdisjoint(data for _, data in trained)
     assert sorted({label for label, _ in trained}) == list(range(len(target.classes)))
@@ -118,7 +118,8 @@ def test_few_shots(k: int, tmp_path: Path) -> None:
     source = Source(str(tmp_path / "here"), CLASSES, 1)
     drawn = list(few_shot(source, k, seed=0))
     assert [label for label, _ in drawn] == [0] * min(k, 9) + [2] * min(k, 5)
-    assert len(set(drawn)) == len(drawn) and set(drawn) <= set(source.read_train())
+    train = {(image.label, image.read()) for image in source.listed("train")}
+    assert len(set(drawn)) == len(drawn) and set(drawn) <= train
     (tmp_path / "here").rename(tmp_path / "there")
     moved = Source(str(tmp_path / "there"), CLASSES, 1)
     assert list(few_shot(moved, k, seed=0)) == drawn

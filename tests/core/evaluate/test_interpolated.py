@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mudg_core.corpus.demo.targets import DemoTarget, evaluation_images
 from mudg_core.encode.models import Clip, load_clip
+from mudg_core.evaluate.classifier import logits_between
 from mudg_core.evaluate.gate import judge
-from mudg_core.evaluate.interpolated import logits_between
 from mudg_core.settings import TrainSettings
 from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from mudg_core.evaluate import measures
-from mudg_core.evaluate.accuracy import score
-from mudg_core.evaluate.measures import BINS, Answers, answer, calibration, confusions, measure
+from mudg_core.evaluate.measures import BINS, Answers, answer, calibration, confusions, measure, score
 from tests.core.index.making import Float32, sphere
 
 Labels = dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.evaluate.paper import BACKBONES, _tables, backbone_of, paper_figures
+from mudg_core.evaluate.comparison import BACKBONES, backbone_of, paper_figures, paper_tables
 from mudg_core.target.ready import READY
 from mudg_core.target.spec import Target
 
@@ -85,7 +85,7 @@ def test_domains_average_to_what_is_shown(name: str, backbone: str) -> None:
 
 def test_tables_that_share_a_figure_agree() -> None:
     seen: dict[tuple[str, str, str], float] = {}
-    for table in _tables():
+    for table in paper_tables():
         assert set(column.partition("/")[0] for column in table["columns"]) <= set(READY)
         for row, values in table["rows"].items():
             for column, value in zip(table["columns"], values, strict=True):

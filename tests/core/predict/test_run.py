@@ -13,8 +13,7 @@ import torch
 from PIL import Image
 
 from mudg_core.encode.models import open_clip
-from mudg_core.predict.model import Model, open_model
-from mudg_core.predict.run import NOT_FINITE, Prediction, pixels_of, predict
+from mudg_core.predict.model import NOT_FINITE, Model, Prediction, open_model, pixels_of, predict
 from tests.support.exported import pictures
 
 

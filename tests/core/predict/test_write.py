@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mudg_core.predict.run import Guess, Prediction
+from mudg_core.predict.model import Guess, Prediction
 from mudg_core.predict.write import FORMS, write_all
 
 CLASSES = ("cat", "=1+1", "a" * 60)

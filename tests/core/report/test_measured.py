@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mudg_core.evaluate.curve import Curve, Point
+from mudg_core.evaluate.classifier import Curve, CurvePoint
 from mudg_core.evaluate.measures import answer, measure
 from mudg_core.report.data import TargetReport
 from mudg_core.report.measured import AlphaPoint, Measures, measures_of
@@ -26,7 +26,7 @@ def scores(seed: int, alpha: bool = True) -> dict[str, Any]:
         one = measure({"photo": answer(sphere(40, 4, number), labels, texts, 25.0)}, 6)
         found[arm] = {"single": asdict(one), "averaged": asdict(one)}
     if alpha:
-        points = [Point(0.0, 50.0, 51.0), Point(1.0, 60.0 + seed, 61.0)]
+        points = [CurvePoint(0.0, 50.0, 51.0), CurvePoint(1.0, 60.0 + seed, 61.0)]
         found["mudg"]["alpha"] = asdict(Curve(32, points))
     return found
 

@@ -1,4 +1,7 @@
-"""Classifiers that need no training: a cache of labelled images beside the zero-shot classifier.
+"""Rows of a comparison that are not the method's: few-shot training sets, and caches of labelled images.
+
+A few labelled images of each class are what the row `few-shot` is trained on, and nothing else ever is. A
+cache beside the zero-shot classifier needs no training.
 
 Tip-Adapter (Zhang et al., 2022): an image is also what the images of the cache that look like it are,
 
@@ -12,19 +15,27 @@ Tip-X (SuS-X, Udandarao et al., 2023) adds what images are that the classifier i
 where psi brings the divergences to the range of the affinities above. Both ranges are taken from the cache
 itself, each image against the others, so that a test image's logits never depend on other test images.
 
-Products are exact and powers are the same on every CPU, so the weights that are chosen and the classes that
-are told hang on features alone.
+Products are exact and powers are the same on every CPU, so the weights that are chosen and the predictions
+hang on features alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, Filled
+from mudg_core.dataset.training_set import write_training_set
+from mudg_core.evaluate.images import Labelled, Source
 from mudg_core.index.exact_powers import same_exp, same_log, sums_in_order
 from mudg_core.index.exact_products import exact_cosines, on_grid
 
@@ -50,7 +61,7 @@ class Weights:
     gamma: float
 
 
-def usual(gammas: Sequence[float]) -> Weights:
+def default_weights(gammas: Sequence[float]) -> Weights:
     """Where there is nothing to choose them by."""
     return Weights(alpha=1.0, beta=5.5, gamma=1.0 if max(gammas) else 0.0)
 
@@ -110,11 +121,11 @@ class Cache:
     def _by_label(self, each: Float64) -> Float64:
         """Sums over the images of each label, which lie side by side: one-hot labels without the zeros. On
         the grid, so that they are exact in any order."""
-        found = np.zeros((len(each), len(self.texts)))
+        sums = np.zeros((len(each), len(self.texts)))
         labels, starts = np.unique(self.labels, return_index=True)
         if len(labels):
-            found[:, labels] = np.add.reduceat(on_grid(each), starts, axis=1)
-        return found
+            sums[:, labels] = np.add.reduceat(on_grid(each), starts, axis=1)
+        return sums
 
     def _divergence(self, images: Float32) -> Float64:
         """KL(s(image) || s(cached)) of every image and every cached one."""
@@ -141,7 +152,7 @@ class Cache:
         return *edges, float(affinity.min()), float(affinity.max())
 
 
-def choose(
+def choose_weights(
     cache: Cache,
     images: Float32,
     labels: Int64,
@@ -153,13 +164,45 @@ def choose(
 
     Each beta costs one look at the cache, and all alphas and gammas together no more than sums.
     """
-    best, most = usual(gammas), -1
+    best, most = default_weights(gammas), -1
     plain = cache._plain(images)
     for beta in betas:
         near, like = cache.affinity(images, beta), cache.likeness(images, beta)
         for alpha, gamma in product(alphas, gammas):
-            said = (plain + alpha * near + gamma * like).argmax(axis=1)
-            right = int((said == labels).sum())
+            predicted = (plain + alpha * near + gamma * like).argmax(axis=1)
+            right = int((predicted == labels).sum())
             if right > most:
                 best, most = Weights(alpha, beta, gamma), right
     return best
+
+
+def few_shot(source: Source, k: int, seed: int) -> Iterator[tuple[int, bytes]]:
+    """(label, encoded image) of k training images of each class, or all of a class that has fewer.
+
+    A hash of the seed and of the file's own name says who is drawn: the same wherever the dataset lies, and
+    only k names of a class are held.
+    """
+    drawn: dict[int, list[tuple[bytes, str, Labelled]]] = {}
+    for image in source.listed("train"):
+        key = f"{seed}\0{image.label}\0{Path(image.name).name}"
+        lot = hashlib.blake2b(key.encode(), digest_size=16).digest()
+        best = drawn.setdefault(image.label, [])
+        insort(best, (lot, image.name, image), key=itemgetter(0, 1))
+        del best[k:]
+    for label in sorted(drawn):
+        for _, _, image in drawn[label]:
+            yield label, image.read()
+
+
+def write_few_shot(images: Iterable[tuple[int, bytes]], out: Path) -> list[int]:
+    """As a training set, so that the same training takes it; returns the labels."""
+    labels, pictures = [], {}
+    for row, (label, image) in enumerate(images):
+        labels.append(label)
+        pictures[row] = image
+    columns = {"row": range(len(labels)), "label": labels, "query": labels}
+    table = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+    table = table.append_column("outcome", pa.array([CHOSEN] * len(labels)))
+    links = {row: {"url": "", "caption": ""} for row in pictures}
+    write_training_set(Filled(table, pictures, len(labels), {}, 1), links, out)
+    return labels

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mudg_core.evaluate import cache_model
-from mudg_core.evaluate.cache_model import Cache, Weights, choose, usual
+from mudg_core.evaluate import baselines
+from mudg_core.evaluate.baselines import Cache, Weights, choose_weights, default_weights
 from mudg_core.index.vectors import normalised
 
 Float32 = NDArray[np.float32]
@@ -63,7 +63,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     keys, labels, texts, images = world(1, images=50)
     cache, weights = Cache.of(keys, labels, texts, T), Weights(1.0, 5.5, 1.0)
     whole = cache.logits(images, weights)
-    monkeypatch.setattr(cache_model, "ELEMENTS", 3 * len(keys))
+    monkeypatch.setattr(baselines, "ELEMENTS", 3 * len(keys))
     assert cache.logits(images, weights) == pytest.approx(whole, abs=1e-5)
     assert cache.predict(images, weights).tolist() == whole.argmax(axis=1).tolist()
     assert cache.predict(images[:0], weights).shape == (0,)
@@ -88,12 +88,12 @@ def test_the_choice_follows_the_labels() -> None:
     keys, labels, texts, images = world(4, cached=200, images=40)
     cache = Cache.of(keys, labels, texts, T)
     likely = labels[(images @ keys.T).argmax(axis=1)]
-    chosen = choose(cache, images, likely)
+    chosen = choose_weights(cache, images, likely)
     own = (cache.predict(images, chosen) == likely).mean()
     assert chosen.alpha > 0 and own > ((images @ texts.T).argmax(axis=1) == likely).mean()
-    plain = choose(cache, images, (images @ texts.T).argmax(axis=1))
+    plain = choose_weights(cache, images, (images @ texts.T).argmax(axis=1))
     assert (plain.alpha, plain.gamma) == (0.0, 0.0)
-    assert choose(cache, images, likely, gammas=(0.0,)).gamma == usual((0.0,)).gamma == 0.0
+    assert choose_weights(cache, images, likely, gammas=(0.0,)).gamma == default_weights((0.0,)).gamma == 0.0
 
 
 def test_a_cache_of_one_image_has_no_ranges() -> None:
