@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mudg_core.corpus.demo.shard import demo_samples
-from mudg_core.corpus.demo.world import DemoWorld
+from mudg_core.corpus.demo.world import DemoWorld, demo_samples
 from mudg_core.corpus.shard_reader import TABLE, TAR
 from mudg_core.corpus.shards import write_shard
 from mudg_core.corpus.sources import links

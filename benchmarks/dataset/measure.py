@@ -15,8 +15,8 @@ from benchmarks.dataset.hubs import WAYS, fewer, made_hubs
 from benchmarks.dataset.truth import Oracle, coverage, drawn_as
 from flows.build_classifier import Dataset
 from flows.demo import as_target
+from mudg_core.corpus.demo.kinds import KINDS
 from mudg_core.corpus.demo.targets import TARGETS, DemoTarget
-from mudg_core.corpus.demo.things import KINDS
 from mudg_core.corpus.demo.world import DemoWorld
 from mudg_core.dataset.fetch_filter_refill import CHOSEN
 from mudg_core.dataset.training_set import PROVENANCE

@@ -12,9 +12,8 @@ import pytest
 from benchmarks.dataset.__main__ import PARTS
 from benchmarks.dataset.measure import GENERIC, METHODS
 from benchmarks.dataset.truth import Oracle, coverage, drawn_as
-from mudg_core.corpus.demo.shard import write_demo_shard
 from mudg_core.corpus.demo.targets import TARGETS
-from mudg_core.corpus.demo.world import DemoWorld
+from mudg_core.corpus.demo.world import DemoWorld, write_demo_shard
 from mudg_core.corpus.shards import read_shard
 from mudg_core.settings import DatasetSettings
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from mudg_core.corpus.demo.shard import write_demo_shard
+from mudg_core.corpus.demo.kinds import KIND_SHARES, KINDS
 from mudg_core.corpus.demo.styles import ABSENT_STYLES, CORPUS_STYLES, STYLES
 from mudg_core.corpus.demo.targets import TARGET_BY_NAME, TARGETS, DemoTarget, evaluation_images
-from mudg_core.corpus.demo.things import KIND_SHARES, KINDS
-from mudg_core.corpus.demo.world import DemoRow, DemoWorld, Truth
+from mudg_core.corpus.demo.world import DemoRow, DemoWorld, Truth, write_demo_shard
 
 __all__ = [
     "ABSENT_STYLES",

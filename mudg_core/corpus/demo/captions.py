@@ -7,32 +7,9 @@ A truthful caption only says what the facts say: a text tower that learns from t
 from __future__ import annotations
 
 from mudg_core.corpus.demo.dice import Dice
-from mudg_core.corpus.demo.places import PLACES
+from mudg_core.corpus.demo.kinds import WORLD
 from mudg_core.corpus.demo.scene import Facts
-from mudg_core.corpus.demo.words import (
-    BANNER_CAPTIONS,
-    EMPTY_CAPTIONS,
-    HUB_CAPTIONS,
-    PARTS,
-    SEO_PREFIXES,
-    SEO_SUFFIXES,
-    STYLE_WORDS,
-)
 
-_TEMPLATES: dict[str, float] = {
-    "a photo of {thing}.": 0.20,
-    "a photo of {thing}, {which}.": 0.13,
-    "{a_style} of {thing}": 0.11,
-    "{a_style} of {thing}, {which}.": 0.08,
-    "{thing}, {which}.": 0.05,
-    "{thing} {place}": 0.12,
-    "{style} of {thing} {place}": 0.08,
-    "{bare} {style}": 0.08,
-    "{style}: {bare}": 0.03,
-    "{bare}": 0.06,
-    "{thing} {place}, {which}": 0.04,
-    "this is {thing}, {which}": 0.02,
-}
 _VIEWS = {"side": "which is seen from the side", "front": "which is seen from the front",
           "top": "which is seen from above"}
 _PATTERN_WORDS = {"stripes": "striped", "spots": "spotted"}
@@ -42,20 +19,20 @@ _CONTENTLESS, _TRUNCATED, _PREFIXED, _SUFFIXED = 0.04, 0.04, 0.06, 0.14
 def caption(facts: Facts, dice: Dice) -> str:
     """An alt text for a picture of `facts`."""
     if dice.chance(_CONTENTLESS):
-        return _numbers(dice.pick(EMPTY_CAPTIONS), dice)
+        return _numbers(dice.pick(WORLD.empty_captions), dice)
     bare = noun_phrase(facts, dice)
-    style = dice.pick(STYLE_WORDS.get(facts.style, ("picture",)))
-    text = dice.weighted(_TEMPLATES).format(
+    style = dice.pick(WORLD.style_words.get(facts.style, ("picture",)))
+    text = dice.weighted(WORLD.templates).format(
         thing=with_article(bare, facts.count), bare=bare, which=_which(facts, dice),
         style=style, a_style=with_article(style),
-        place=dice.pick(PLACES[facts.place].phrases),
+        place=dice.pick(WORLD.places[facts.place].phrases),
     )
     return _dirty(_case(text, dice), dice)
 
 
 def hub_caption(banner: bool, dice: Dice) -> str:
     """What the web writes under pictures of everything."""
-    return _numbers(dice.pick(BANNER_CAPTIONS if banner else HUB_CAPTIONS), dice)
+    return _numbers(dice.pick(WORLD.banner_captions if banner else WORLD.hub_captions), dice)
 
 
 def noun_phrase(facts: Facts, dice: Dice) -> str:
@@ -72,7 +49,7 @@ def noun_phrase(facts: Facts, dice: Dice) -> str:
 
 def _name(facts: Facts, dice: Dice) -> str:
     if facts.count > 1:
-        return facts.kind.many
+        return facts.kind.plural
     if dice.chance(0.10):
         return dice.pick(facts.kind.synonyms)
     return dice.pick(facts.kind.hypernyms) if dice.chance(0.05) else facts.kind.name
@@ -88,8 +65,8 @@ def with_article(phrase: str, count: int = 1) -> str:
 
 def _which(facts: Facts, dice: Dice) -> str:
     """One descriptor of the form that label augmentation uses."""
-    options = [_VIEWS[facts.kind.view], PLACES[facts.place].descriptor,
-               f"which has {dice.pick(PARTS[facts.kind.name])}",
+    options = [_VIEWS[facts.kind.view], WORLD.places[facts.place].descriptor,
+               f"which has {dice.pick(facts.kind.parts)}",
                f"which is {with_article(facts.kind.hypernyms[0])}"]
     if facts.colour:
         options += [f"which is {facts.colour}"] * 2
@@ -120,9 +97,9 @@ def _case(text: str, dice: Dice) -> str:
 
 def _dirty(text: str, dice: Dice) -> str:
     if dice.chance(_PREFIXED):
-        text = _numbers(dice.pick(SEO_PREFIXES), dice) + text
+        text = _numbers(dice.pick(WORLD.prefixes), dice) + text
     if dice.chance(_SUFFIXED):
-        text = text.rstrip(".") + _numbers(dice.pick(SEO_SUFFIXES), dice)
+        text = text.rstrip(".") + _numbers(dice.pick(WORLD.suffixes), dice)
     if dice.chance(_TRUNCATED):
         text = text[: max(6, int(len(text) * dice.uniform(0.4, 0.8)))] + "..."
     return text

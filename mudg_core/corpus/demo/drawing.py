@@ -1,4 +1,4 @@
-"""A pen that records shapes instead of pixels.
+"""Colours, and a pen that records shapes instead of pixels.
 
 Things are drawn once, as vectors; a style then decides what a shape looks like (filled, outlined,
 glowing, wobbling). That is what lets one drawing appear in every domain with the same meaning.
@@ -14,17 +14,59 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.corpus.demo.colours import INK, WHITE, Colour, luminance, mix
 from mudg_core.corpus.demo.dice import Dice
 
+Colour = tuple[int, int, int]
 Point = tuple[float, float]
 Points = NDArray[np.float64]
+
+# The words in captions and the paint in pictures agree here.
+NAMED: dict[str, Colour] = {
+    "red": (214, 48, 44),
+    "orange": (238, 134, 38),
+    "yellow": (246, 206, 52),
+    "green": (76, 166, 72),
+    "blue": (52, 108, 206),
+    "purple": (132, 74, 176),
+    "pink": (242, 150, 176),
+    "brown": (138, 90, 52),
+    "white": (242, 240, 234),
+    "gray": (146, 148, 154),
+    "black": (52, 50, 56),
+}
+
+INK: Colour = (32, 30, 36)
+WHITE: Colour = (250, 249, 245)
+CREAM: Colour = (246, 232, 204)
+ROSE: Colour = (236, 140, 150)
+LEAF: Colour = (74, 150, 62)
+WOOD: Colour = (128, 84, 48)
+STEEL: Colour = (176, 182, 190)
+GLASS: Colour = (178, 216, 236)
+RUBBER: Colour = (50, 50, 56)
+GOLD: Colour = (236, 190, 60)
+AMBER: Colour = (244, 150, 40)
 
 _ANGLES = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
 _CIRCLE: Points = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
 _SMALL_CIRCLE: Points = _CIRCLE[::2]
 _STEPS = 5
 _SOLID = 0.115  # a line from this width on is a part of the thing, with edges; below it is a detail
+
+
+def mix(first: Colour, second: Colour, share: float) -> Colour:
+    """`first` with `share` of `second` in it."""
+    keep = 1.0 - share
+    return (
+        int(first[0] * keep + second[0] * share),
+        int(first[1] * keep + second[1] * share),
+        int(first[2] * keep + second[2] * share),
+    )
+
+
+def luminance(colour: Colour) -> float:
+    """Perceived brightness in 0..255."""
+    return 0.3 * colour[0] + 0.59 * colour[1] + 0.11 * colour[2]
 
 
 class Shape(NamedTuple):
@@ -154,3 +196,8 @@ def _inside(area: Points, x: float, y: float) -> bool:
     first, second = first[crossing], second[crossing]
     share = (y - first[:, 1]) / (second[:, 1] - first[:, 1])
     return int((first[:, 0] + share * (second[:, 0] - first[:, 0]) > x).sum()) % 2 == 1
+
+
+def mirrored(right: Sequence[Point]) -> list[Point]:
+    """A closed outline from its right half, top to bottom; points on the axis are there once."""
+    return [*right, *((-x, y) for x, y in reversed(right) if x)]

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from mudg_core.corpus.demo.colours import Colour
 from mudg_core.corpus.demo.dice import Dice
-from mudg_core.corpus.demo.places import PLACES
+from mudg_core.corpus.demo.drawing import Colour
+from mudg_core.corpus.demo.kinds import WORLD
 from mudg_core.corpus.demo.scene import SUPERSAMPLE, Scene, Stroke
 
 Array = NDArray[np.float32]
@@ -83,7 +83,7 @@ def clouds(dice: Dice, size: int, cells: int) -> Array:
 
 def view(scene: Scene, dice: Dice, roughness: float) -> Array:
     """An out-of-focus background of the scene's place: two zones and soft blotches."""
-    place, cells = PLACES[scene.facts.place], 10
+    place, cells = WORLD.places[scene.facts.place], 10
     horizon = place.horizon + dice.uniform(-0.12, 0.12)
     rows = (np.arange(cells, dtype=np.float32) + 0.5) / cells
     below = np.clip((rows - horizon) * cells + 0.5, 0, 1)[:, None, None]

@@ -8,11 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.corpus.demo.colours import NAMED, Colour
 from mudg_core.corpus.demo.dice import Dice
-from mudg_core.corpus.demo.drawing import Pen, Shape
-from mudg_core.corpus.demo.places import HABITATS, SPECIAL_HABITATS
-from mudg_core.corpus.demo.things import Kind
+from mudg_core.corpus.demo.drawing import NAMED, Colour, Pen, Shape
+from mudg_core.corpus.demo.kinds import WORLD, Kind
 
 SUPERSAMPLE = 2
 _PLACED_STYLES = {"photo": 1.0, "cartoon": 0.6, "watercolor": 0.6}
@@ -82,7 +80,7 @@ def imagine(kind: Kind, style: str, dice: Dice, plain: bool = False) -> Facts:
     count = 2 if not plain and size is None and side is None and dice.chance(0.08) else 1
     place = "plain"
     if dice.chance(_PLACED_STYLES.get(style, 0.0)):
-        place = dice.pick(SPECIAL_HABITATS.get(kind.name, HABITATS[kind.group]))
+        place = dice.pick(WORLD.special_habitats.get(kind.name, WORLD.habitats[kind.group]))
     return Facts(kind, style, colour, pattern or kind.innate, size, count, side, place)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from PIL import Image
 
+from mudg_core.corpus.demo.kinds import WORLD
 from mudg_core.corpus.demo.world import DemoWorld
 
 
@@ -22,26 +23,9 @@ class DemoTarget:
     domains: tuple[str, ...]
 
 
-_ANIMALS = ("cat", "dog", "fox", "wolf", "bear", "rabbit", "pig", "horse", "zebra", "giraffe", "elephant",
-            "bird",
-            "owl", "duck", "penguin", "fish", "shark", "turtle")
-_VEHICLES = ("car", "bus", "van", "truck", "train", "sailboat", "ship", "helicopter", "house", "church",
-             "castle",
-             "lighthouse", "windmill")
-_MARKET = ("apple", "tomato", "cherry", "strawberry", "pear", "avocado", "banana", "carrot", "pizza",
-           "ice cream",
-           "mushroom", "flower", "cactus", "t-shirt", "dress", "hat", "shoe", "boot", "glasses", "mug", "cup",
-           "teapot", "lamp", "clock")
-
-TARGETS: tuple[DemoTarget, ...] = (
-    DemoTarget("animals", "Pets, farm and wild animals; dog, fox and wolf are close.", _ANIMALS, _ANIMALS,
-               "a photo of a {}.", ("sketch", "watercolor", "mosaic", "poster")),
-    DemoTarget("vehicles-and-buildings", "What stands and drives in a town; bus, van and truck are close.",
-               _VEHICLES,
-               _VEHICLES, "a photo of a {}.", ("sketch", "pixel", "halftone", "blueprint")),
-    DemoTarget("market", "Food, plants, clothes and household goods; apple, tomato and cherry are close.",
-               _MARKET,
-               _MARKET, "a photo of a {}.", ("watercolor", "pixel", "chalk", "mosaic")),
+TARGETS: tuple[DemoTarget, ...] = tuple(
+    DemoTarget(name, target.description, target.classes, target.classes, "a photo of a {}.", target.domains)
+    for name, target in WORLD.targets.items()
 )
 TARGET_BY_NAME: dict[str, DemoTarget] = {target.name: target for target in TARGETS}
 

@@ -1,10 +1,11 @@
-"""Vehicles. Bus, van and truck share a silhouette and differ in windows and cab; boat and ship in rigging."""
+"""Vehicles and buildings. Bus, van and truck share a silhouette and differ in windows and cab, boat and ship
+in rigging, house and church in the steeple."""
 
 from __future__ import annotations
 
-from mudg_core.corpus.demo.colours import AMBER, GLASS, INK, RUBBER, STEEL, WHITE, WOOD
-from mudg_core.corpus.demo.drawing import Pen
-
+from mudg_core.corpus.demo.drawing import (
+    AMBER, CREAM, GLASS, GOLD, INK, RUBBER, STEEL, WHITE, WOOD, Pen, mirrored,
+)
 
 def _wheel(pen: Pen, x: float, y: float, radius: float) -> None:
     pen.oval(x, y, radius, radius, RUBBER)
@@ -17,8 +18,7 @@ def car(pen: Pen) -> None:
     pen.poly([(-0.46, 0.0), (-0.3, -tall + 0.12), (-0.06, -tall + 0.12), (-0.06, 0.0)], GLASS, detail=True)
     pen.poly([(0.04, 0.0), (0.04, -tall + 0.12), (0.22, -tall + 0.12), (0.46, 0.0)], GLASS, detail=True)
     pen.blob([(-0.98, 0.06), (-0.5, -0.02), (0.5, -0.02), (0.92, 0.1), (1.0, 0.3), (0.94, 0.44),
-              (-0.94, 0.44),
-              (-1.0, 0.28)], pen.body, patterned=True)
+              (-0.94, 0.44), (-1.0, 0.28)], pen.body, patterned=True)
     pen.line([(0.0, 0.04), (0.0, 0.4)], pen.dark, 0.04)
     pen.dot(0.9, 0.2, 0.09, (255, 236, 150))
     pen.dot(-0.93, 0.18, 0.07, (210, 40, 40))
@@ -41,8 +41,7 @@ def bus(pen: Pen) -> None:
 
 def van(pen: Pen) -> None:
     pen.poly([(-0.98, -0.58), (0.44, -0.58), (0.76, -0.08), (1.0, 0.04), (1.0, 0.46), (-0.98, 0.46)],
-             pen.body,
-             patterned=True)
+             pen.body, patterned=True)
     pen.poly([(0.16, -0.44), (0.4, -0.44), (0.62, -0.06), (0.16, -0.06)], GLASS)
     pen.line([(0.06, -0.54), (0.06, 0.42)], pen.dark, 0.05)
     pen.line([(-0.5, -0.54), (-0.5, 0.42)], pen.dark, 0.04)
@@ -100,9 +99,7 @@ def airplane(pen: Pen) -> None:
         pen.poly([(side * 0.06, 0.6), (side * 0.42, 0.84), (side * 0.42, 0.98), (side * 0.06, 0.88)],
                  pen.dark)
         pen.oval(side * 0.46, 0.06, 0.08, 0.16, STEEL)
-    pen.blob([(0, -1.04), (0.16, -0.72), (0.17, 0.3), (0.08, 0.96), (-0.08, 0.96), (-0.17, 0.3),
-              (-0.16, -0.72)],
-             pen.body, patterned=True)
+    pen.blob(mirrored([(0, -1.04), (0.16, -0.72), (0.17, 0.3), (0.08, 0.96)]), pen.body, patterned=True)
     pen.poly([(-0.11, -0.76), (0.11, -0.76), (0.07, -0.9), (-0.07, -0.9)], (70, 110, 150), detail=True)
     for y in (-0.5, -0.3, -0.1, 0.1, 0.3):
         pen.dot(0.09, y, 0.04, (70, 110, 150))
@@ -128,9 +125,7 @@ def rocket(pen: Pen) -> None:
     for side in (-1, 1):
         pen.poly([(side * 0.28, 0.06), (side * 0.66, 0.48), (side * 0.62, 0.78), (side * 0.24, 0.56)],
                  pen.accent)
-    pen.blob([(0, -1.04), (0.3, -0.56), (0.36, 0.0), (0.26, 0.58), (-0.26, 0.58), (-0.36, 0.0),
-              (-0.3, -0.56)],
-             pen.body)
+    pen.blob(mirrored([(0, -1.04), (0.3, -0.56), (0.36, 0.0), (0.26, 0.58)]), pen.body)
     pen.poly([(0, -1.04), (0.17, -0.8), (0.27, -0.58), (-0.27, -0.58), (-0.17, -0.8)], pen.accent,
              detail=True)
     pen.oval(0, -0.2, 0.2, 0.2, STEEL)
@@ -140,8 +135,7 @@ def rocket(pen: Pen) -> None:
 
 def _sea(pen: Pen) -> None:
     pen.curve([(-1.04, 0.84), (-0.7, 0.72), (-0.3, 0.84), (0.1, 0.72), (0.5, 0.84), (0.8, 0.72),
-               (1.04, 0.82)],
-              (66, 134, 204), 0.12)
+               (1.04, 0.82)], (66, 134, 204), 0.12)
 
 
 def sailboat(pen: Pen) -> None:
@@ -180,3 +174,73 @@ def tractor(pen: Pen) -> None:
     pen.dot(-0.42, 0.38, 0.09)
     pen.oval(0.66, 0.6, 0.32, 0.32, RUBBER)
     pen.oval(0.66, 0.6, 0.16, 0.16, (246, 206, 52), detail=True)
+
+
+def house(pen: Pen) -> None:
+    pen.box(0.36, -0.86, 0.58, -0.3, pen.dark)
+    pen.box(-0.72, -0.1, 0.72, 0.9, pen.light)
+    pen.poly([(-0.96, -0.06), (0, pen.vary(-0.84, 0.1)), (0.96, -0.06)], pen.body, patterned=True)
+    pen.box(-0.16, 0.32, 0.2, 0.9, WOOD)
+    pen.dot(0.12, 0.62, 0.045, GOLD)
+    for x in (-0.56, 0.34):
+        pen.box(x, 0.1, x + 0.26, 0.42, GLASS)
+        pen.line([(x + 0.13, 0.1), (x + 0.13, 0.42)], WHITE, 0.04)
+
+
+def church(pen: Pen) -> None:
+    pen.line([(-0.36, -1.04), (-0.36, -0.72)], INK, 0.07)
+    pen.line([(-0.48, -0.94), (-0.24, -0.94)], INK, 0.07)
+    pen.box(-0.1, 0.12, 0.92, 0.94, CREAM)
+    pen.poly([(-0.16, 0.16), (0.1, -0.3), (0.84, -0.3), (1.0, 0.16)], pen.body)
+    pen.box(-0.66, -0.34, -0.06, 0.94, CREAM)
+    pen.poly([(-0.76, -0.3), (-0.36, -0.84), (0.04, -0.3)], pen.body)
+    pen.oval(-0.36, -0.06, 0.13, 0.13, GLASS)
+    pen.blob([(-0.5, 0.94), (-0.5, 0.56), (-0.36, 0.42), (-0.22, 0.56), (-0.22, 0.94)], WOOD)
+    for x in (0.12, 0.42, 0.7):
+        pen.oval(x, 0.52, 0.085, 0.2, GLASS)
+
+
+def castle(pen: Pen) -> None:
+    pen.box(-0.56, -0.1, 0.56, 0.94, pen.light)
+    for x in (-0.5, -0.18, 0.14, 0.42):
+        pen.box(x, -0.24, x + 0.16, -0.08, pen.light)
+    for x in (-0.72, 0.72):
+        pen.box(x - 0.26, -0.4, x + 0.26, 0.94, pen.body)
+        for step in (-0.3, -0.08, 0.14):
+            pen.box(x + step, -0.56, x + step + 0.16, -0.38, pen.body)
+        pen.box(x - 0.06, -0.1, x + 0.06, 0.16, INK, detail=True)
+        pen.line([(x, -0.5), (x, -1.0)], WOOD, 0.05)
+        pen.poly([(x, -1.02), (x + 0.3, -0.9), (x, -0.78)], pen.accent)
+    pen.blob([(-0.26, 0.96), (-0.26, 0.5), (0, 0.26), (0.26, 0.5), (0.26, 0.96)], WOOD)
+    pen.line([(0, 0.34), (0, 0.94)], INK, 0.04)
+
+
+def lighthouse(pen: Pen) -> None:
+    for side in (-1, 1):
+        pen.poly([(side * 0.18, -0.66), (side * 0.98, -0.9), (side * 0.98, -0.46)], (255, 240, 160),
+                 detail=True)
+    pen.poly([(-0.26, -0.42), (0.26, -0.42), (0.44, 0.86), (-0.44, 0.86)], WHITE)
+    for top, height in ((-0.24, 0.26), (0.28, 0.28)):
+        low, high = 0.26 + (top + 0.42) * 0.14, 0.26 + (top + height + 0.42) * 0.14
+        pen.poly([(-low, top), (low, top), (high, top + height), (-high, top + height)], pen.body,
+                 detail=True)
+    pen.box(-0.34, -0.48, 0.34, -0.38, INK)
+    pen.box(-0.2, -0.8, 0.2, -0.48, (255, 226, 110))
+    pen.poly([(-0.28, -0.78), (0, -1.04), (0.28, -0.78)], pen.body)
+    pen.box(-0.1, 0.6, 0.1, 0.86, WOOD)
+    pen.blob([(-0.8, 0.98), (-0.6, 0.82), (0.6, 0.82), (0.8, 0.98)], STEEL)
+
+
+def windmill(pen: Pen) -> None:
+    pen.poly([(-0.3, -0.36), (0.3, -0.36), (0.48, 0.96), (-0.48, 0.96)], pen.light)
+    pen.poly([(-0.36, -0.34), (0, -0.7), (0.36, -0.34)], pen.body)
+    pen.box(-0.13, 0.58, 0.13, 0.96, WOOD)
+    pen.box(-0.1, 0.14, 0.1, 0.36, GLASS)
+    turn = pen.dice.uniform(0.2, 0.9)
+    for x, y in ((1.0, turn), (-turn, 1.0), (-1.0, -turn), (turn, -1.0)):
+        long = 0.86 / (x * x + y * y) ** 0.5
+        x, y = x * long, y * long
+        pen.poly([(x * 0.2, y * 0.2 - 0.3), (x - y * 0.0, y - 0.3), (x - y * 0.28, y + x * 0.28 - 0.3),
+                  (x * 0.24 - y * 0.26, y * 0.24 + x * 0.26 - 0.3)], WHITE)
+        pen.line([(0, -0.3), (x, y - 0.3)], WOOD, 0.06)
+    pen.dot(0, -0.3, 0.1)

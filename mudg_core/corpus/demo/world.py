@@ -1,27 +1,27 @@
 """A small web of its own: image-caption pairs that stand in for LAION when there is no network.
 
-It has what makes the real one hard, at known rates: a long tail of kinds and styles,
-near-duplicates of popular
-pictures, pictures of everything, dead links, wrong and empty captions. Row `i` is a pure function of the seed
-and `i`, so any process can make any part of a corpus of any length, and gets the same bytes.
+It has what makes the real one hard, at known rates: a long tail of kinds and styles, near-duplicates of
+popular pictures, hubs, dead links, wrong and empty captions. Row `i` is a pure function of the seed and `i`,
+so any process can draw any part of a corpus of any length, and gets the same bytes.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from mudg_core.corpus.demo.captions import caption, hub_caption
 from mudg_core.corpus.demo.dice import Dice
-from mudg_core.corpus.demo.hubs import banner, collage
+from mudg_core.corpus.demo.drawing import INK, NAMED, mix
+from mudg_core.corpus.demo.kinds import KIND_BY_NAME, KIND_SHARES, KINDS
 from mudg_core.corpus.demo.scene import imagine
 from mudg_core.corpus.demo.styles import CORPUS_STYLES, STYLES, render
-from mudg_core.corpus.demo.things import KIND_BY_NAME, KIND_SHARES, KINDS
+from mudg_core.corpus.shards import AnyPath, ShardSample, encode_jpeg, write_shard
 from mudg_core.errors import InputError
 
 # Streams of random numbers that never meet: what is in a row, its pixels, its words, and so on.
@@ -131,7 +131,7 @@ class DemoWorld:
     def _picture(self, index: int, plan: _Plan) -> Image.Image:
         truth, dice = plan.truth, Dice(self.seed, _PICTURE, index)
         if truth.kind is None:
-            return (banner if plan.banner else collage)(truth.style, self.size, dice)
+            return (_banner if plan.banner else _collage)(truth.style, self.size, dice)
         if truth.duplicate_of is not None:
             return _near_copy(self.popular(truth.duplicate_of), dice)
         return render(imagine(KIND_BY_NAME[truth.kind], truth.style, dice), self.size, dice)
@@ -170,3 +170,52 @@ def _near_copy(original: Image.Image, dice: Dice) -> Image.Image:
     quality = 60 + dice.below(31)
     Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(stored, "JPEG", quality=quality)
     return Image.open(stored).convert("RGB")
+
+
+def _collage(style: str, size: int, dice: Dice) -> Image.Image:
+    """A hub: four to nine random things on one sheet. It lies near many queries: retrieval gets hard."""
+    rows, columns = dice.pick(((2, 2), (2, 3), (3, 2), (3, 3)))
+    side = size // max(rows, columns)
+    sheet = Image.new("RGB", (size, size), (255, 255, 255))
+    for row in range(rows):
+        for column in range(columns):
+            tile = render(imagine(dice.pick(KINDS), style, dice, plain=True), side, dice)
+            sheet.paste(tile, (column * size // columns, row * size // rows))
+    return sheet
+
+
+def _banner(style: str, size: int, dice: Dice) -> Image.Image:
+    """A hub: bars that look like lines of print, and one small thing."""
+    paper = mix(NAMED[dice.pick(tuple(NAMED))], (255, 255, 255), dice.uniform(0.1, 0.7))
+    sheet = Image.new("RGB", (size, size), paper)
+    draw = ImageDraw.Draw(sheet)
+    step = size // 8
+    for line in range(1, 7):
+        left = size // 10
+        while left < size * dice.uniform(0.6, 0.95):
+            width = size * dice.uniform(0.06, 0.22)
+            draw.rectangle((left, line * step, left + width, line * step + step * 0.45),
+                           fill=INK if line > 1 else NAMED["red"])
+            left += int(width + size * 0.05)
+    tile = render(imagine(dice.pick(KINDS), style, dice, plain=True), size // 3, dice)
+    sheet.paste(tile, (size - size // 3 - 2, size - size // 3 - 2))
+    return sheet
+
+
+def demo_samples(world: DemoWorld, first_row: int, rows: int) -> Iterator[ShardSample]:
+    """Rows as a crawler sees them: what they truly show stays behind."""
+    for index in range(first_row, first_row + rows):
+        row, key = world.row(index), f"{index:09d}"
+        if row.image is None:
+            yield ShardSample(key, row.url, row.caption, error_message="HTTP Error 404: Not Found")
+        else:
+            side = world.size
+            yield ShardSample(key, row.url, row.caption, encode_jpeg(row.image), None, side, side, side, side,
+                              "{}")
+
+
+def write_demo_shard(
+    world: DemoWorld, first_row: int, rows: int, tar_path: AnyPath, parquet_path: AnyPath
+) -> int:
+    """Rows `first_row` to `first_row + rows` of the demo world as one shard; returns how many."""
+    return write_shard(demo_samples(world, first_row, rows), tar_path, parquet_path)

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from mudg_core.corpus.demo import ABSENT_STYLES, CORPUS_STYLES, KIND_SHARES, KINDS, STYLES, TARGETS, DemoWorld
 from mudg_core.corpus.demo.captions import caption, with_article
 from mudg_core.corpus.demo.dice import Dice
+from mudg_core.corpus.demo.kinds import KIND_BY_NAME
 from mudg_core.corpus.demo.scene import Facts, imagine
 from mudg_core.corpus.demo.targets import evaluation_images
-from mudg_core.corpus.demo.things import KIND_BY_NAME
-from mudg_core.corpus.demo.words import PARTS
 
 WORLD = DemoWorld(seed=11)
 
@@ -56,7 +55,7 @@ def test_world_is_as_large_as_promised() -> None:
     assert sum(group in ("food", "plant") for group in groups) >= 12
     assert sum(group in ("building", "household", "clothes") for group in groups) >= 16
     assert min(KIND_SHARES.values()) > 0.004 and max(KIND_SHARES.values()) > 10 * min(KIND_SHARES.values())
-    assert set(PARTS) == set(KIND_SHARES) and len(KIND_BY_NAME) == len(KINDS)
+    assert all(kind.parts and kind.synonyms for kind in KINDS) and len(KIND_BY_NAME) == len(KINDS)
     assert not set(ABSENT_STYLES) & set(CORPUS_STYLES)
     assert set(ABSENT_STYLES) | set(CORPUS_STYLES) == set(STYLES)
 
@@ -67,7 +66,7 @@ def test_captions_mostly_name_the_kind() -> None:
         dice = Dice(3, 1, index)
         facts = imagine(dice.pick(KINDS), "photo", dice)
         text = caption(facts, dice).lower()
-        named += facts.kind.name in text or facts.kind.many in text
+        named += facts.kind.name in text or facts.kind.plural in text
     assert 0.75 < named / 2000 < 0.95
 
 

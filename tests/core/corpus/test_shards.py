@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from mudg_core.corpus.demo import DemoWorld, write_demo_shard
-from mudg_core.corpus.demo.shard import demo_samples
+from mudg_core.corpus.demo.world import demo_samples
 from mudg_core.corpus.shards import (
     PARQUET_SCHEMA,
     ShardSample,

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from mudg_core.corpus.demo.shard import demo_samples
 from mudg_core.corpus.demo.targets import TARGETS, evaluation_images
-from mudg_core.corpus.demo.world import DemoWorld
+from mudg_core.corpus.demo.world import DemoWorld, demo_samples
 from mudg_core.corpus.shards import ShardSample, encode_jpeg
 from mudg_core.dataset import leaks
 from mudg_core.dataset.leaks import (

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mudg_core.corpus.demo.shard import demo_samples
-from mudg_core.corpus.demo.world import DemoWorld
+from mudg_core.corpus.demo.world import DemoWorld, demo_samples
 from mudg_core.corpus.shards import ShardSample, write_shard
 
 WORLD = DemoWorld(seed=3)
