@@ -4,7 +4,18 @@ a shape and differ by visible details."""
 from __future__ import annotations
 
 from mudg_core.corpus.demo.drawing import (
-    CREAM, GOLD, INK, LEAF, STEEL, WHITE, WOOD, Colour, Pen, mirrored, Point, mix,
+    CREAM,
+    GOLD,
+    INK,
+    LEAF,
+    STEEL,
+    WHITE,
+    WOOD,
+    Colour,
+    Pen,
+    Point,
+    mirrored,
+    mix,
 )
 
 _COFFEE = (92, 58, 36)

@@ -4,8 +4,19 @@ in rigging, house and church in the steeple."""
 from __future__ import annotations
 
 from mudg_core.corpus.demo.drawing import (
-    AMBER, CREAM, GLASS, GOLD, INK, RUBBER, STEEL, WHITE, WOOD, Pen, mirrored,
+    AMBER,
+    CREAM,
+    GLASS,
+    GOLD,
+    INK,
+    RUBBER,
+    STEEL,
+    WHITE,
+    WOOD,
+    Pen,
+    mirrored,
 )
+
 
 def _wheel(pen: Pen, x: float, y: float, radius: float) -> None:
     pen.oval(x, y, radius, radius, RUBBER)
