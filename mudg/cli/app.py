@@ -1,35 +1,72 @@
-"""The `mudg` command: what it is made of."""
+"""The `mudg` command: all commands, in the panels of `mudg --help`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+import warnings
+from typing import Annotated, Any
 
 import typer
 
-from mudg.cli.commands import corpus, dataset, index, model, stack, store, target, use
-from mudg.cli.output import quiet_libraries, show
+from mudg.cli import (
+    artifact,
+    compare,
+    corpus,
+    dataset,
+    demo,
+    evaluate,
+    index,
+    model,
+    plan,
+    predict,
+    stack,
+    store,
+    submissions,
+    target,
+)
+from mudg.cli.command import Group
+from mudg.cli.output import show
 from mudg_core import __version__
+
+PANELS = {
+    "Get started": ("demo", "plan", "settings", "doctor"),
+    "Images and index": ("corpus", "index", "search"),
+    "Targets and models": ("target", "compare", "dataset", "model", "predict", "evaluate"),
+    "Store": ("show", "lineage", "takedown", "gc"),
+    "Servers": ("up", "down"),
+}
+
+
+class Root(Group):
+    """Commands in the order of their panels; hidden ones come last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        for panel, names in PANELS.items():
+            for name in names:
+                part: Any = self.commands[name]
+                part.rich_help_panel = panel
+        listed = [name for names in PANELS.values() for name in names]
+        return [*listed, *(name for name in self.commands if name not in listed)]
+
 
 app = typer.Typer(
     name="mudg",
+    cls=Root,
     help="Class names in, a finetuned CLIP classifier out, fed by an image pool that is indexed once.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.add_typer(use.app)
-app.add_typer(store.app)
-app.add_typer(stack.app)
-app.add_typer(corpus.app, name="corpus")
-app.add_typer(index.app, name="index")
-app.add_typer(target.app, name="target")
-app.add_typer(dataset.app, name="dataset")
-app.add_typer(model.app, name="model")
+target.app.add_typer(submissions.app)
+for part in (artifact, compare, demo, evaluate, plan, predict, stack, store):
+    app.add_typer(part.app)
+for noun in (corpus, index, target, dataset, model):
+    app.add_typer(noun.app, name=noun.__name__.rpartition(".")[2])
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        show({"version": __version__}, f"mudg {__version__}", as_json=False)
+def _version(wanted: bool) -> None:
+    if wanted:
+        show({}, f"mudg {__version__}", as_json=False)
         raise typer.Exit
 
 
@@ -39,4 +76,6 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    quiet_libraries()
+    """Libraries report what is wrong, and nothing else."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("httpx").setLevel(logging.ERROR)

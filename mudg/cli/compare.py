@@ -4,57 +4,80 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from mudg.cli.output import settings_from, show, table_of
-from mudg_core.corpus.demo.targets import TARGET_BY_NAME
+import typer
+
+from mudg.cli.command import Flags, Output, command
+from mudg.cli.demo import DEMO_SETTINGS
+from mudg.cli.output import table_of
 from mudg_core.errors import InputError
-from mudg_core.evaluate.comparison import COMPARISON, Comparison, interval_text
-from mudg_core.target.spec import Target, load_target
 
+if TYPE_CHECKING:
+    from mudg_core.evaluate.comparison import Comparison
+    from mudg_core.target.spec import Target
+
+app = typer.Typer()
 DEMO = "demo:"
 QUICK = 20  # steps
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The command line."""
+@command(app, "compare")
+def run_compare(
+    targets: Annotated[
+        list[str], typer.Argument(help="Target specs (YAML), or demo:NAME.", show_default=False)
+    ],
+    flags: Flags,
+    rows: Annotated[
+        str | None, typer.Option(help="Only these rows, separated by commas.", show_default="all")
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Only these groups of rows, separated by commas.", show_default="all")
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, max=32, help="Number of seeds: 0, 1, …", show_default="each target's own"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="20 steps of training: to see that all works, not who wins.")
+    ] = False,
+) -> Output:
+    """Compare MUDG with baselines, ablations and labelled images, on targets with evaluation images.
 
-    targets: tuple[str, ...]
-    rows: str | None
-    groups: str | None
-    seeds: int | None
-    quick: bool
+    Prompts alone, plain retrieval, ways to select images, adapters without training, ablations, profiles, and
+    16 labelled images a class instead of retrieved ones. Rows share what they have in common; a second run
+    computes what is new. docs/compare.md explains every row. Examples:
 
+        mudg compare animals.yaml
+        mudg compare demo:animals --groups prompts,retrieval --seeds 3
+    """
+    from mudg_core.target.spec import load_target
 
-def run_compare(asked: Asked, as_json: bool, file: Path | None, changes: list[str] | None) -> None:
-    named = [name for name in asked.targets if not name.startswith(DEMO)]
-    targets = {name: load_target(name) for name in named}  # a bad spec is told before Prefect is loaded
-
+    named = [name for name in targets if not name.startswith(DEMO)]
+    specs = {name: load_target(name) for name in named}
+    settings = flags.settings(None if named else DEMO_SETTINGS)
     from flows.compare import compare
     from flows.compare_rows import chosen_rows
-    from flows.demo import DEMO_SETTINGS
     from flows.study_prompts import check_evaluation
-    from mudg.cli.runs import watched
+    from mudg.cli.progress import watched
     from mudg.execution import call
+    from mudg_core.evaluate.comparison import COMPARISON, Comparison
     from mudg_core.storage import ArtifactStore
     from tasks.compare import PAGE
     from tasks.results import counts, publish
 
-    rows = [row.name for row in chosen_rows(_listed(asked.rows), _listed(asked.groups))]
-    chosen = [_seeded(targets.get(name) or _demo_target(name), asked.seeds) for name in asked.targets]
+    row_names = [row.name for row in chosen_rows(_listed(rows), _listed(groups))]
+    chosen = [_seeded(specs.get(name) or _demo_target(name), seeds) for name in targets]
     for target in chosen:
         check_evaluation(target)
-    base = None if named else DEMO_SETTINGS
-    with watched(settings_from(file, changes, base)) as settings:
-        built = call(compare, settings, chosen, rows, QUICK if asked.quick else None)
-        store = ArtifactStore(settings.storage)
+    with watched(settings) as ready:
+        built = call(compare, ready, chosen, row_names, QUICK if quick else None)
+        store = ArtifactStore(ready.storage)
         body = json.loads(store.file(built.page, COMPARISON).read_text())
-        path = publish(store, built.page, "compare", settings, PAGE)
+        path = publish(store, built.page, "compare", ready, PAGE)
     result = {"comparisons": body, **counts(built.records), "report": str(path)}
-    text = "\n\n".join(comparison_text(Comparison.from_json(one)) for one in body)
-    show(result, f"{text}\n\nreport: {path}", as_json)
+    tables = [comparison_text(Comparison.from_json(one)) for one in body]
+    return Output(result, "\n\n".join([*tables, f"report: {path}"]))
 
 
 def _listed(text: str | None) -> list[str]:
@@ -63,27 +86,30 @@ def _listed(text: str | None) -> list[str]:
 
 def _demo_target(name: str) -> Target:
     from flows.demo import as_target
+    from mudg_core.corpus.demo.targets import TARGET_BY_NAME
 
-    found = TARGET_BY_NAME.get(name.removeprefix(DEMO))
-    if found is None:
+    target = TARGET_BY_NAME.get(name.removeprefix(DEMO))
+    if target is None:
         raise InputError(
             what=f"there is no demo target {name.removeprefix(DEMO)[:80]!r}",
             fix=f"take one of {', '.join(DEMO + known for known in TARGET_BY_NAME)}",
         )
-    return as_target(found, (0,))
+    return as_target(target, (0,))
 
 
 def _seeded(target: Target, seeds: int | None) -> Target:
     return target.model_copy(update={"seeds": tuple(range(seeds))}) if seeds else target
 
 
-def comparison_text(made: Comparison) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """The table of one target, with an empty line between groups."""
-    domains = list(dict.fromkeys(domain for row in made.rows for domain in row.domains))
-    backbones = made.backbones()
+    from mudg_core.evaluate.comparison import interval_text
+
+    domains = list(dict.fromkeys(domain for row in comparison.rows for domain in row.domains))
+    backbones = comparison.backbones()
     lines: list[Sequence[str]] = []
     group = ""
-    for row in made.rows:
+    for row in comparison.rows:
         if group and row.group != group:
             lines.append([""] * (4 + len(domains) + len(backbones)))
         group = row.group
@@ -93,6 +119,6 @@ def comparison_text(made: Comparison) -> str:
         paper = [f"{row.paper[b]:.1f}" if b in row.paper else "" for b in backbones]
         lines.append([row.group, row.name, accuracy, gain, *cells, *paper])
     columns = ["accuracy (95 %)", "MUDG is better by", *domains, *(f"paper, {b}" for b in backbones)]
-    header = ["group", f"{made.target}, %", *columns]
-    notes = [f"{name} is left out: {why}" for name, why in made.left_out.items()]
+    header = ["group", f"{comparison.target}, %", *columns]
+    notes = [f"{name} is left out: {why}" for name, why in comparison.left_out.items()]
     return "\n".join([table_of(lines, header), *notes])

@@ -1,60 +1,98 @@
-"""`mudg dataset list` and `mudg dataset export`: training sets that were made, and their way out."""
+"""`mudg dataset …`: list training sets, and export one for other tools."""
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.markup import escape
+import typer
 
-from mudg.cli.output import console, show, table_of
-from mudg_core.dataset.export import Source, export
-from mudg_core.dataset.export.source import STAGE
+from mudg.cli.command import Output, command, group
+from mudg.cli.output import console, table_of
 from mudg_core.errors import MissingArtifactError
-from mudg_core.settings import Json, Settings
-from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
-from mudg_core.storage.browse import artifacts
-from mudg_core.target.queries import SPEC
 
+if TYPE_CHECKING:
+    from mudg_core.settings import Json, Settings
+    from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
+
+app = group("List and export the training sets of targets.")
 SHOWN_NAMES = 4
 
 
-def run_list(as_json: bool, settings: Settings) -> None:
+class Format(StrEnum):
+    """Layouts that a training set can be exported to."""
+
+    imagefolder = "imagefolder"
+    huggingface = "huggingface"
+    webdataset = "webdataset"
+
+
+@command(app, "list")
+def dataset_list(settings: Settings) -> Output:
+    """List training sets: target, seed, number of images, classes and date.
+
+    One without a target is a baseline, or its report is not written yet. Example: `mudg dataset list`
+    """
+    from mudg_core.dataset.export.source import STAGE
+    from mudg_core.storage import ArtifactStore
+    from mudg_core.storage.browse import artifacts
+
     store = ArtifactStore(settings.storage)
     targets = targets_of_datasets(store)
-    found = [_described(store, manifest, targets) for manifest in artifacts(store, STAGE)]
+    datasets = [_described(store, manifest, targets) for manifest in artifacts(store, STAGE)]
     rows = [
         (d["dataset"], ", ".join(d["targets"]) or "-", d["seed"], d["images"], _names(d), d["created"][:16])
-        for d in found
+        for d in datasets
     ]
-    text = table_of(rows, ("dataset", "target", "seed", "images", "classes", "made"))
-    show({"datasets": found}, text if rows else "no dataset was made yet: `mudg target run`", as_json)
+    text = table_of(rows, ("dataset", "target", "seed", "images", "classes", "created"))
+    return Output({"datasets": datasets}, text if rows else "no dataset was made yet: `mudg target run`")
 
 
-def run_export(name: str, out: Path, to: str, force: bool, as_json: bool, settings: Settings) -> None:
+@command(app, "export")
+def dataset_export(
+    dataset: Annotated[str, typer.Argument(help="`dataset/beginning-of-key`.", show_default=False)],
+    out: Annotated[Path, typer.Argument(help="A new or empty folder.", show_default=False)],
+    to: Annotated[Format, typer.Option(help="The layout.", show_default=False)],
+    settings: Settings,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+) -> Output:
+    """Write a training set for other tools, with the source of every image and a README.
+
+    Images are copied byte by byte. Their labels are pseudo-labels, and they belong to their owners.
+
+    Example: `mudg dataset export dataset/3fa9 ./animals --to imagefolder`
+    """
+    from rich.markup import escape
+
+    from mudg_core.dataset.export import Source, export
+    from mudg_core.storage import ArtifactStore
+
     store = ArtifactStore(settings.storage)
-    ref = store.resolve(name)
+    ref = store.resolve(dataset)
     source = Source.open(store, ref, targets_of_datasets(store).get(ref, ()))
     with console.status(f"writing {source.size:,} images to {escape(str(out))} …"):
-        told = export(source, out, to, force=force)
-    result: Json = told | {"out": str(out.expanduser().resolve())}
+        exported = export(source, out, to, force=force)
+    result = exported | {"out": str(out.expanduser().resolve())}
     words = f"{source.size:,} images of {len(source.classes):,} classes from {ref} as {to}"
     if source.without:
-        words += f" ({len(source.without):,} left out: they are to be forgotten)"
-    show(result, f"{words}\n{result['out']}\nread its README.md before you share it", as_json)
+        words += f" ({len(source.without):,} left out: taken down)"
+    return Output(result, f"{words}\n{result['out']}\nread its README.md before you share it")
 
 
 def targets_of_datasets(store: ArtifactStore) -> dict[ArtifactRef, tuple[str, ...]]:
     """Which targets a dataset was made for. Only reports know: a dataset depends on classes, not on names."""
-    found: dict[ArtifactRef, tuple[str, ...]] = {}
+    from mudg_core.storage.browse import artifacts
+
+    targets: dict[ArtifactRef, tuple[str, ...]] = {}
     for manifest in artifacts(store, "report"):
         datasets: Any = manifest.recipe.parents.get("datasets", ())
         inputs: Any = manifest.recipe.settings.get("inputs", {})
         owners = [target["name"] for target in inputs.get("targets", ()) for _ in target["seeds"]]
         for ref, name in zip(datasets, owners, strict=False):
-            found[ref] = tuple(dict.fromkeys((*found.get(ref, ()), name)))
-    return found
+            targets[ref] = tuple(dict.fromkeys((*targets.get(ref, ()), name)))
+    return targets
 
 
 def _described(store: ArtifactStore, manifest: Manifest, targets: dict[ArtifactRef, tuple[str, ...]]) -> Json:
@@ -71,7 +109,9 @@ def _described(store: ArtifactStore, manifest: Manifest, targets: dict[ArtifactR
 
 
 def _classes(store: ArtifactStore, queries: Any) -> list[str]:
-    """Class names; none if what they stand in was removed since."""
+    """Class names; none if the artifact that has them was deleted since."""
+    from mudg_core.target.queries import SPEC
+
     try:
         return list(json.loads(store.file(queries, SPEC).read_text())["classes"]) if queries else []
     except MissingArtifactError:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from rich.console import Console
 from rich.markup import escape
 
-from tasks.run import Done
+from mudg.cli.output import console as on_terminal
+from mudg.execution import session, uses_prefect
+from mudg_core.settings import Settings
+from tasks.run import WATCHER, Done
 
 TITLES = {
     "corpus-shard": "draw the demo corpus",
@@ -73,3 +76,15 @@ class Terminal:
         if 0 < cached < artifacts:
             how += f", {cached} cached"
         self.console.print(f"[green]✓[/] {title}{many} [dim]{how}[/]", highlight=False)
+
+
+@contextmanager
+def watched(settings: Settings) -> Iterator[Settings]:
+    """A session whose stages are shown in the terminal."""
+    starting = on_terminal.status("starting Prefect and Dask …") if uses_prefect(settings) else nullcontext()
+    with ExitStack() as stack:
+        with starting:
+            ready = stack.enter_context(session(settings))
+        token = WATCHER.set(Terminal(on_terminal))
+        stack.callback(WATCHER.reset, token)
+        yield ready

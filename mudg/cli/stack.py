@@ -6,48 +6,160 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mudg.cli.output import console, settings_from, show, table_of
-from mudg.ops.stack.running import Stack, use_stack
-from mudg_core.settings import Json, Settings
+from mudg.cli.command import Flags, Output, command
+from mudg.cli.output import console, say, table_of, tick
+from mudg.ops.stack import FOLDER
 
-COLOURS = {"ok": "green", "warning": "yellow", "fault": "red"}
+if TYPE_CHECKING:
+    from mudg.ops.stack.running import Stack
+    from mudg_core.settings import Json, Settings
 
-
-@contextmanager
-def watched(title: str) -> Iterator[None]:
-    """A spinner while a part comes up, a tick and its time when it works."""
-    started = time.monotonic()
-    with console.status(f"{title} …"):
-        yield
-    console.print(f"[green]✓[/] {title} [dim]{time.monotonic() - started:.1f} s[/]", highlight=False)
+app = typer.Typer()
+Folder = Annotated[Path, typer.Option(help="Folder with everything of the stack.")]
 
 
-def run_up(
-    folder: Path,
-    ports: dict[str, int],
-    index_cron: str | None,
-    gpu_limit: int | None,
-    as_json: bool,
-    settings: Settings,
-) -> None:
+@command(app, "up")
+def up(
+    flags: Flags,
+    folder: Folder = FOLDER,
+    ui_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65_535, help="Port of Prefect's UI.", show_default="4200, or the next free one"
+        ),
+    ] = None,
+    s3_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65_535,
+            help="First of four consecutive S3 ports; gRPC uses each + 10000.",
+            show_default="free ones",
+        ),
+    ] = None,
+    dask_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65_535,
+            help="First of two consecutive ports of Dask's scheduler.",
+            show_default="free ones",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Number of Dask workers.", show_default="compute.workers"),
+    ] = None,
+    index_cron: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CRON",
+            help="When the index is built, in UTC; `off`: only by hand; `default`: as prefect.yaml says.",
+            show_default="as before, or prefect.yaml",
+        ),
+    ] = None,
+    gpu_limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Number of GPU tasks at a time.", show_default="GPUs, or Dask workers without any"
+        ),
+    ] = None,
+) -> Output:
+    """Start a team's stack on this machine: Prefect with its UI, an S3 store, Dask, and mudg's deployments.
+
+    Needs no Docker and no root, and is not reachable from the network. It runs until `mudg down`. Called
+    again, it starts what has died. The settings of this command hold for every run in the stack.
+
+    Example: `mudg up --workers 4 --index-cron "0 3 * * *" -s settings.yaml`
+    """
+    settings = flags.settings(hint=False, more=[f"compute.workers={workers}"] if workers else [])
     with console.status("looking at what is there …"):
         from mudg.ops.stack.start import Wishes, bring_up
-    upped = bring_up(folder, settings, Wishes(ports, index_cron, gpu_limit), watched)
+    ports = {
+        name: port for name, port in (("prefect", ui_port), ("s3", s3_port), ("dask", dask_port)) if port
+    }
+    upped = bring_up(folder, settings, Wishes(ports, index_cron, gpu_limit), _watched)
     notes = [*upped.notes, *foreign_places(settings, upped.stack)]
     for note in notes:
         console.print(note, markup=False, highlight=False)
     result = addresses(upped.stack) | {"started": upped.started, "notes": notes}
-    show(result, _up_text(upped.stack, bool(upped.started)), as_json)
+    return Output(result, _up_text(upped.stack, bool(upped.started)))
+
+
+@command(app, "down")
+def down(
+    folder: Folder = FOLDER,
+    wipe: Annotated[
+        bool, typer.Option("--wipe", help="Also delete all that the stack has stored: artifacts and runs.")
+    ] = False,
+) -> Output:
+    """Stop what `mudg up` has started, and nothing else. What the stack has stored stays.
+
+    Flow runs get some seconds to end in order; they resume when they are run again. Example: `mudg down`
+    """
+    from mudg.ops.stack import stop
+
+    ended: list[str] = []
+    with console.status("ending the stack …"):
+        for name in stop.take_down(folder):
+            ended.append(name)
+            tick(f"{name} ended")
+    wiped: list[str] = []
+    if wipe:
+        say(
+            f"deleting all that the stack has stored in {folder}: artifacts, runs, logs and keys",
+            "bold yellow",
+        )
+        wiped = stop.wipe(folder)
+    text = f"ended: {', '.join(ended)}" if ended else f"nothing of a stack is running in {folder}"
+    text += f"\ndeleted: {', '.join(wiped)}" if wiped else ""
+    text += f"\nits data stays in {folder}; `mudg up` starts on it again" if ended and not wiped else ""
+    return Output({"ended": ended, "wiped": wiped}, text)
+
+
+@command(app, "doctor")
+def doctor(flags: Flags, folder: Folder = FOLDER) -> Output:
+    """Check the installation and suggest fixes: versions, storage, Prefect, Dask, GPU, disk, the stack.
+
+    Exit code 1 if there is a fault. Changes nothing, but for a test object in the store, which is deleted
+    again. Example: `mudg doctor --json`
+    """
+    from mudg.ops.stack.running import use_stack
+
+    stack = use_stack(folder)  # before Prefect is imported
+    settings = flags.settings()
+    from mudg.ops.doctor.examine import examine
+    from mudg.ops.doctor.finding import Case
+
+    with console.status("looking …") as status:
+        findings = examine(Case(settings, folder, stack), lambda name: status.update(f"looking at {name} …"))
+    faults = sum(one.level == "fault" for one in findings)
+    fixes = [f"  {one.name}: {one.fix}" for one in findings if one.fix]
+    text = table_of([(one.name, one.level, one.found) for one in findings], ("what", "how", "found"))
+    text += "\n\nto do:\n" + "\n".join(fixes) if fixes else "\n\nall is well"
+    return Output(
+        {"faults": faults, "checks": [one.described() for one in findings]}, text, int(bool(faults))
+    )
+
+
+@contextmanager
+def _watched(title: str) -> Iterator[None]:
+    """A spinner while a part starts, a tick and its time when it works."""
+    started = time.monotonic()
+    with console.status(f"{title} …"):
+        yield
+    tick(title, f"{time.monotonic() - started:.1f} s")
 
 
 def foreign_places(settings: Settings, stack: Stack) -> list[str]:
     """A store or scheduler that the user has named, and that a stack with its own does not use."""
     ours = stack.environment()
     named = {"storage.url": settings.storage.url, "compute.dask_address": settings.compute.dask_address}
-    plain = {"storage.url": Settings().storage.url, "compute.dask_address": None}
+    plain = {"storage.url": type(settings)().storage.url, "compute.dask_address": None}
     return [
         f"{name} is {value} in your settings: the stack has its own"
         for name, value in named.items()
@@ -83,47 +195,5 @@ def _up_text(stack: Stack, started: bool) -> str:
         ("", "mudg doctor      # is all well?"),
         ("", "mudg down"),
     ]
-    said = "the stack is up" if started else "the stack was up already"
-    return table_of(rows, (said, "")).replace(f"{said}  ", said, 1)
-
-
-def run_down(folder: Path, with_data: bool, as_json: bool) -> None:
-    from mudg.ops.stack.stop import take_down, wipe
-
-    ended: list[str] = []
-    with console.status("ending the stack …"):
-        for name in take_down(folder):
-            ended.append(name)
-            console.print(f"[green]✓[/] {name} ended", highlight=False)
-    wiped: list[str] = []
-    if with_data:
-        console.print(
-            f"deleting all that the stack has stored in {folder}: artifacts, runs, logs and keys",
-            style="bold yellow",
-            markup=False,
-            highlight=False,
-        )
-        wiped = wipe(folder)
-    said = f"ended: {', '.join(ended)}" if ended else f"nothing of a stack is running in {folder}"
-    said += f"\ndeleted: {', '.join(wiped)}" if wiped else ""
-    said += f"\nits data stays in {folder}; `mudg up` starts on it again" if ended and not wiped else ""
-    show({"ended": ended, "wiped": wiped}, said, as_json)
-
-
-def run_doctor(folder: Path, as_json: bool, file: Path | None, changes: list[str] | None) -> None:
-    """Exit code 1 says that something must be done."""
-    stack = use_stack(folder)  # before Prefect is imported
-    settings = settings_from(file, changes)
-    from mudg.ops.doctor.examine import examine
-    from mudg.ops.doctor.finding import Case
-
-    with console.status("looking …") as status:
-        findings = examine(Case(settings, folder, stack), lambda name: status.update(f"looking at {name} …"))
-    faults = sum(one.level == "fault" for one in findings)
-    rows = [(one.name, one.level, one.found) for one in findings]
-    fixes = [f"{one.name}: {one.fix}" for one in findings if one.fix]
-    text = table_of(rows, ("what", "how", "found"))
-    text += "\n\nto do:\n" + "\n".join(f"  {fix}" for fix in fixes) if fixes else "\n\nall is well"
-    show({"faults": faults, "checks": [one.described() for one in findings]}, text, as_json)
-    if faults:
-        raise typer.Exit(1)
+    title = "the stack is up" if started else "the stack was up already"
+    return table_of(rows, (title, "")).replace(f"{title}  ", title, 1)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mudg.cli.app import app
-from mudg.cli.commands.dataset import Format
+from mudg.cli.dataset import Format
 from mudg_core.dataset.export import FORMATS
 from tests.support.training_sets import CLASSES, IMAGES, make_dataset, make_report, store_at
 

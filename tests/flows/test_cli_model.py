@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mudg.cli.app import app
-from mudg.cli.commands.use import Prompts
+from mudg.cli.predict import Prompts
 from mudg_core.corpus.takedowns import Takedowns, remember
 from mudg_core.encode.models import Clip
 from mudg_core.storage import ArtifactRef, Facts, Recipe

@@ -16,15 +16,17 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Cancelling, Completed, Crashed, Failed, Running, Scheduled
 from typer.testing import CliRunner
 
-from mudg.cli import servers as which
+from deployments import target_runs
 from mudg.cli import submissions as cli
 from mudg.cli.app import app
+from mudg.cli.command import Flags
 from mudg.ops.stack import running
 from mudg_core.errors import OrchestrationError
 from mudg_core.storage.objects_local import LocalObjects
 from mudg_core.target.submissions import Submission, Submissions
 
 runner = CliRunner()
+FLAGS = Flags((), (), False)
 
 
 class Prefect:
@@ -54,12 +56,12 @@ def prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prefect
     server = Prefect()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    monkeypatch.setattr(cli, "prefect_client", lambda: nullcontext(None))
-    monkeypatch.setattr(cli, "announce", server.announce)
-    monkeypatch.setattr(cli, "find_runs", server.find)
-    monkeypatch.setattr(cli, "cancel_run", server.cancel)
+    monkeypatch.setattr(target_runs, "prefect_client", lambda: nullcontext(None))
+    monkeypatch.setattr(target_runs, "announce", server.announce)
+    monkeypatch.setattr(target_runs, "find_runs", server.find)
+    monkeypatch.setattr(target_runs, "cancel_run", server.cancel)
     monkeypatch.setattr(cli, "_look", server.look)
-    monkeypatch.setattr(cli, "deployment_exists", lambda _: False)
+    monkeypatch.setattr(target_runs, "deployment_exists", lambda _: False)
     monkeypatch.setattr(cli, "RUN_SECONDS", 0.05)
     monkeypatch.setattr(cli, "POLL_SECONDS", 0.01)
     Path("zoo.yaml").write_text("name: zoo\nclasses: [cat, dog]\nevaluation: images\n")
@@ -100,7 +102,7 @@ def test_waiting_ends_with_what_was_made(
         prefect.announce(submission)
         desk(tmp_path).finish(submission, made)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(cli, "announce", finished)
+    monkeypatch.setattr(target_runs, "announce", finished)
     text = runner.invoke(app, ["target", "submit", "zoo.yaml", "--wait"])
     assert text.exit_code == 0 and "Completed" in text.stdout and "accuracy: mudg 71.5 %" in text.stdout
     assert "classifier: classifier/ab" in text.stdout and f"report: {made['report_file']}" in text.stdout
@@ -139,7 +141,7 @@ def test_without_a_run_it_is_said_why_and_the_submission_stays(
     prefect.starts = False
     told = run("submit", "zoo.yaml", ends=6)
     assert "no deployment build-classifier" in told["what"] and "deploy --all" in told["fix"]
-    monkeypatch.setattr(cli, "deployment_exists", lambda _: True)
+    monkeypatch.setattr(target_runs, "deployment_exists", lambda _: True)
     told = run("submit", "zoo.yaml", ends=6)
     assert "automation" in told["what"] and "watch-inbox" in told["fix"]
     assert {one["state"] for one in run("list")["submissions"]} == {"Submitted"}
@@ -156,7 +158,7 @@ def test_a_server_that_is_slow_to_answer_is_waited_for_until_the_run_is_there(
             raise answer
         return prefect.find(client, submissions) if answer is None else answer
 
-    monkeypatch.setattr(cli, "find_runs", slow)
+    monkeypatch.setattr(target_runs, "find_runs", slow)
     monkeypatch.setattr(cli, "RUN_SECONDS", 60.0)
     done = runner.invoke(app, ["target", "submit", "zoo.yaml"])
     assert done.exit_code == 0 and "Submitted" in done.stdout
@@ -206,16 +208,16 @@ def test_the_servers_are_the_users_own_then_those_of_mudg_up(monkeypatch: pytest
     monkeypatch.setattr(running, "find_stack", lambda folder: found)
     environ = {"PREFECT_API_URL": "http://mine/api", "AWS_ACCESS_KEY_ID": "mine"}
     monkeypatch.setattr(running.os, "environ", environ)
-    which.use_servers()
+    cli.use_servers(FLAGS)
     assert environ == {"PREFECT_API_URL": "http://mine/api", "AWS_ACCESS_KEY_ID": "mine"}
     del environ["PREFECT_API_URL"]
-    which.use_servers()
+    cli.use_servers(FLAGS)
     assert environ == whole
 
 
 def test_without_any_server_both_ways_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(which.os, "environ", {})
+    monkeypatch.setattr(cli.os, "environ", {})
     monkeypatch.setattr(running, "find_stack", lambda _: None)
-    monkeypatch.setattr(which, "_profile", lambda: None)
+    monkeypatch.setattr(cli, "_profile", lambda: None)
     with pytest.raises(OrchestrationError, match=r"mudg up[^$]*PREFECT_API_URL"):
-        which.use_servers()
+        cli.use_servers(FLAGS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mudg.cli.runs import accuracy_text
+from mudg.cli.demo import accuracy_text
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.report import REPORT

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deployments.summaries import changed_settings
 from deployments.tables import warnings_table
-from mudg.cli.runs import target_text
+from mudg.cli.target import target_text
 from mudg_core.dataset.warning import warn_of_descriptors
 from mudg_core.settings import Settings
 from tests.support.training_sets import make, store_at

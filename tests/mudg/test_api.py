@@ -97,7 +97,7 @@ HEAVY = ("prefect", "distributed", "dask", "torch", "sklearn")
         ("import mudg", HEAVY),
         ("import mudg.cli.app", HEAVY),
         ("import mudg; mudg.open", ("prefect", "distributed", "dask", "torch")),
-        ("import mudg.cli.search, mudg_core.encode.models", ("prefect", "distributed", "dask", "sklearn")),
+        ("import mudg.search, mudg_core.encode.models", ("prefect", "distributed", "dask", "sklearn")),
     ],
 )
 def test_nothing_is_loaded_before_it_is_needed(code: str, missing: tuple[str, ...]) -> None:

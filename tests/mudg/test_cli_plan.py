@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from flows import build_classifier, build_index
-from mudg.cli import plan as command
-from mudg.cli import units
+from mudg.cli import output as units
 from mudg.cli.app import app
+from mudg_core.plan import probe
 from mudg_core.plan.hardware import Hardware
 from tasks import coarse, index
 from tasks.policy import Stage
@@ -127,9 +127,7 @@ def test_a_stage_without_gpu_code_gets_no_time_of_the_gpu() -> None:
 
 
 def test_a_gpu_of_this_machine_is_not_claimed_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        command, "probe", lambda folder: Hardware("this-machine", 70, 70, 15, 16, 1, "a test")
-    )
+    monkeypatch.setattr(probe, "probe", lambda folder: Hardware("this-machine", 70, 70, 15, 16, 1, "a test"))
     shown = runner.invoke(app, ["plan", "--set", "compute.device=cuda"]).stdout
     assert "The GPU of this machine is not measured" in shown
 
@@ -180,7 +178,7 @@ def test_this_machine_is_measured_where_artifacts_go(monkeypatch: pytest.MonkeyP
         asked.append(folder)
         return Hardware("this-machine", 70, 70, 15, 16, 1, "a test")
 
-    monkeypatch.setattr(command, "probe", fake)
+    monkeypatch.setattr(probe, "probe", fake)
     assert as_json("plan", "--set", "storage.url=file://some/place")["hardware"]["source"] == "a test"
     as_json("plan", "--set", "storage.url=s3://bucket/x", "--set", "storage.cache_dir=kept/here")
     assert asked == [Path("some/place"), Path("kept/here")]

@@ -18,8 +18,8 @@ from typer.testing import CliRunner, Result
 
 from flows.collect_garbage import collect_garbage
 from mudg.cli.app import app
-from mudg.cli.takedown import read_list
-from mudg.cli.units import age
+from mudg.cli.output import age
+from mudg.cli.store import read_list
 from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.dataset.takedowns import mark_new_takedowns
 from mudg_core.encode.shard import METADATA
@@ -194,7 +194,7 @@ def test_forgetting_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
     }
     out = tmp_path / "out"
     exported = mudg(tmp_path, "dataset", "export", str(dataset), str(out), "--to", "imagefolder")
-    assert "1 left out: they are to be forgotten" in exported.stdout
+    assert "1 left out: taken down" in exported.stdout
     assert answer(mudg(tmp_path, "forget", "--url", url, "--json"))["touched"] == names  # asked twice
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from mudg.cli import plan
 from mudg.cli.progress import Terminal
+from mudg_core.plan import probe
 from mudg_core.visible import one_line, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mred\u202eevil\u2066\x00\x08\r"
@@ -119,7 +120,7 @@ def test_a_model_that_is_tried_out_is_words_too(monkeypatch: pytest.MonkeyPatch)
     def reached(*_: object) -> NoReturn:
         raise TimeoutError
 
-    monkeypatch.setattr(plan, "embed_rate", reached)
+    monkeypatch.setattr(probe, "embed_rate", reached)
     work: Any = mock.MagicMock()
     work.encoder.image_size = work.settings.corpus.image_size = 32
     work.settings.encode.model = MARKUP

@@ -3,3 +3,7 @@
 Read in this order: `parts` says what is started and how one knows that it works, `start` and `stop` do it,
 `processes` sees to it that only our own processes are ever ended, and `running` is for whoever uses a stack.
 """
+
+from pathlib import Path
+
+FOLDER = Path(".mudg/stack")

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from mudg.ops.stack import FOLDER
 from mudg.ops.stack.certificates import certificate_of
 from mudg.ops.stack.environment import as_script
 from mudg.ops.stack.processes import is_alive, listens
 from mudg.ops.stack.state import Keys, Process, State, keys_of, read_state, write_private, write_state
 from tasks.executors.guarded_api import login_url
 
-FOLDER = Path(".mudg/stack")
 BUCKET = POOL = "mudg"
 LOCAL = "http://127.0.0.1"
 

@@ -40,7 +40,7 @@ def test_f90_names_that_look_the_same_are_told(other: str) -> None:
 
 
 def test_f90_a_command_warns_of_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from mudg.cli.output import warn_of_lookalikes
+    from mudg.cli.target import warn_of_lookalikes
 
     warn_of_lookalikes(["cat", "c\u0430t"])
     assert "'cat' and 'c\\u0430t' look the same" in capfd.readouterr().err

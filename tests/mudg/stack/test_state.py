@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mudg.cli.app import app
-from mudg.cli.output import settings_from
+from mudg.cli.command import settings_from
 from mudg.ops.stack.running import Stack, find_stack, use_stack
 from mudg.ops.stack.state import Process, State, check_folder, keys_of, locked, read_state, write_state
 from mudg.ops.stack.stop import wipe
@@ -102,15 +102,15 @@ def test_whoever_does_not_use_the_stack_that_runs_here_is_told(
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     folder = tmp_path / ".mudg/stack"
     folder.mkdir(parents=True)
-    settings_from(None, None)
+    settings_from((), ())
     assert capsys.readouterr().err == ""
     write_state(folder, State(id="x", ports=PORTS, workers=1, processes=(this_process(),)))
-    settings_from(None, None)
+    settings_from((), ())
     assert f"source {folder}/env" in capsys.readouterr().err
-    settings_from(None, ["storage.url=s3://mine/store"])
-    settings_from(None, None, hint=False)
+    settings_from((), ["storage.url=s3://mine/store"])
+    settings_from((), (), hint=False)
     monkeypatch.setenv("PREFECT_API_URL", "http://mine/api")
-    settings_from(None, None)
+    settings_from((), ())
     assert capsys.readouterr().err == ""
 
 
