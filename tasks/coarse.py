@@ -60,6 +60,7 @@ def find_neighbors(work: Work, *, samples: ArtifactRef, embedding: ArtifactRef, 
     exact = np.r_[: int(training * texts), training : len(queries)]
     asked = queries if len(exact) == len(queries) else queries[exact]
     where, told = work.settings.compute.device, work.progress
+    work.count(len(asked), "queries")
     near = nearest(asked, shard.images, shard.rows, KEEP, device=where, progress=told)
     rows, cosines = _nothing(len(queries))
     rows[exact], cosines[exact] = near.rows, near.cosines
@@ -252,6 +253,7 @@ def _load(training: Callable[[], TrainingPairs], part: slice) -> PairShard:
 def _checkpoint(work: Work, state: Clustering) -> None:
     history: Any = kmeans.as_facts(state.history)
     work.checkpoints.save(len(state.history), {"centroids": state.centroids}, {"history": history})
+    work.count(work.settings.index.iterations, "iterations")
     work.progress(len(state.history) / work.settings.index.iterations)
 
 

@@ -18,6 +18,7 @@ def draw_shard(work: Work, *, first_row: int, rows: int) -> Facts:
     """A shard of the demo world, as img2dataset would have written it."""
     corpus = work.settings.corpus
     world = DemoWorld(seed=corpus.seed, size=corpus.image_size)
+    work.count(rows, "images")
     samples = counted(demo_samples(world, first_row, rows), rows, work.progress)
     written = write_shard(samples, work.scratch / TAR, work.scratch / TABLE)
     return Facts({"rows": rows, "images": written, "first_row": first_row})
@@ -39,6 +40,7 @@ def download_shard(work: Work, *, shard: ArtifactRef) -> Facts:
 
     found = registered.load(work.store, shard)
     listed = links.read(SourceFiles(found.url, work.store.settings), found)
+    work.count(found.rows, "links")
     done = download(listed, work.scratch, work.settings.download, work.progress)
     facts = {"rows": found.rows, "images": done.images, "first_row": found.first_row, "refused": done.reasons}
     return Facts(facts | {"rounds": done.rounds, "yield": round(done.image_share, 6)})

@@ -33,6 +33,7 @@ def embed(work: Work, *, shard: ArtifactRef) -> Facts:
             threads = work.settings.compute.decoders(usable_cpus())
             reading = Reading(threads, limits, corpus.opt_out == "keep")
             rows = opened.rows
+            work.count(rows, "images")
             samples = counted(opened.samples(folder), rows, work.progress)
             size = work.settings.encode.batch_size
             done = embed_shard(

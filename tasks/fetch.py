@@ -86,6 +86,7 @@ def fill_plan(
             again=PASSING if work.settings.download.retries else (),
             required=required,
             progress=rounds,
+            count=lambda images: work.count(images, "images"),
         )
     write_training_set(filled, links, work.scratch)
     return filled

@@ -24,6 +24,7 @@ from mudg_core.settings import PRECISION, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.code import check_code
 from tasks.run import Batch, Host, Progress, Run, silent
+from tasks.stage_progress import BOARD, StageProgress, reporting
 
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip
@@ -54,6 +55,8 @@ class Work:
     # once nobody wants the work any more; `show` never raises, for whoever has something to save first.
     progress: Progress = silent
     show: Progress = silent
+    # To be told once what the work consists of: 200 "steps", 10,000 "images". People see their rate.
+    count: Callable[[int, str], None] = lambda steps, unit: None
     host: Host = field(default_factory=_this_process)
 
     def clip(self, name: str) -> Clip:
@@ -82,19 +85,16 @@ class Pending:
     """Artifacts of one stage, batch by batch: either there already, or being made."""
 
     run: Run
-    stage: str
-    artifacts: int
-    cached: int
+    progress: StageProgress
     per_task: int
     batches: list[Batch | list[ArtifactRef]]
 
     def results(self) -> list[ArtifactRef]:
         refs: list[ArtifactRef] = []
-        with self.run.watch(self.stage, self.artifacts, self.cached) as done, self._bar() as progress:
+        with self.run.watch(self.progress), self._bar() as bar:
             for batch in self.batches:
                 refs += batch if isinstance(batch, list) else batch.result()
-                done(len(refs))
-                progress(len(refs) / self.artifacts)
+                bar(len(refs) / self.progress.artifacts)
                 self.run.use(refs[-self.per_task :])
         return refs
 
@@ -102,8 +102,10 @@ class Pending:
         """Over all tasks of the stage. A task shows its own, so one alone needs no other."""
         if sum(not isinstance(batch, list) for batch in self.batches) < 2:
             return nullcontext(silent)
-        name = f"{self.stage} {self.run.part}".strip()
-        about = f"{name}: {self.artifacts:,} artifacts, {self.cached:,} of them there before"
+        name = f"{self.progress.stage} {self.run.part}".strip()
+        about = (
+            f"{name}: {self.progress.artifacts:,} artifacts, {self.progress.cached:,} of them there before"
+        )
         return self.run.executor.progress_bar(name, about)
 
 
@@ -143,6 +145,14 @@ class Stage(Generic[P]):
         found = [run.store.find(recipe) for recipe in recipes]
         run.use(ref for ref in found if ref is not None)
         parts = [slice(first, first + per_task) for first in range(0, len(recipes), per_task)]
+        missing = [part for part in parts if any(ref is None for ref in found[part])]
+        progress = BOARD.start(
+            self.name,
+            run.part,
+            len(found),
+            sum(ref is not None for ref in found),
+            {str(recipes[part.start]): len(recipes[part]) for part in missing},
+        )
         batches: list[Batch | list[ArtifactRef]] = []
         turn = 0
         for number, part in enumerate(parts, 1):
@@ -155,8 +165,7 @@ class Stage(Generic[P]):
             else:
                 turn += 1
                 batches.append(run.executor.begin(run, self, name, recipes[part], turn))
-        cached = sum(ref is not None for ref in found)
-        return Pending(run, self.name, len(found), cached, per_task, batches)
+        return Pending(run, progress, per_task, batches)
 
     def recipe(self, settings: Settings, inputs: Inputs) -> Recipe:
         """Artifacts among the inputs are parents; everything else is a setting of this one artifact."""
@@ -250,6 +259,7 @@ def build_batch(
     def build(number: int, recipe: Recipe) -> ArtifactRef:
         def show(share: float) -> None:
             bar((number + share) / len(recipes))
+            report.progress((number + share) / len(recipes))
 
         def progress(share: float) -> None:
             show(share)
@@ -259,14 +269,17 @@ def build_batch(
 
         def make(scratch: Path) -> Facts:
             checkpoints = store.checkpoints(recipe)
-            work = Work(store, settings, scratch, checkpoints, encoders, progress, show, host)
+            work = Work(store, settings, scratch, checkpoints, encoders, progress, show, report.count, host)
             return chosen.make(recipe, work)
 
         progress(0.0)  # it may have stood in line for a worker, or a GPU, when the flow ended
         return store.build(recipe, make)
 
     name, is_unwanted = f"{chosen.name} {part}".strip(), host.unwanted()
-    with host.progress_bar(name, f"{name}: {recipes[0]}") as bar:
+    with (
+        host.progress_bar(name, f"{name}: {recipes[0]}") as bar,
+        reporting(str(recipes[0]), host.report) as report,
+    ):
         return [build(*numbered) for numbered in enumerate(recipes)]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from mudg_core.encode.weights import absolute, vision_width
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe
 from mudg_core.storage.gc.leases import LeaseHolder
+from tasks.stage_progress import BOARD, Report, StageProgress
 
 if TYPE_CHECKING:
     from mudg_core.index.kmeans import PairShard, Pool
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-Done = Callable[[int], None]
 Progress = Callable[[float], None]
 
 
@@ -40,7 +39,8 @@ def counted(items: Iterable[T], total: int, progress: Progress) -> Iterator[T]:
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What a stage did in this run: artifacts that it found, artifacts that it made, wall time."""
+    """What a stage did in this run: artifacts that it found, artifacts that it made, and the time in which
+    any of its tasks was at work."""
 
     stage: str
     cached: int
@@ -49,16 +49,13 @@ class StageRecord:
 
 
 class Watcher(Protocol):
-    """Shows a stage to a person while it runs; `done` is told how many of its artifacts are there."""
+    """Shows a stage to a person while its results are waited for."""
 
-    def __call__(
-        self, stage: str, part: str, artifacts: int, cached: int
-    ) -> AbstractContextManager[Done]: ...
+    def __call__(self, progress: StageProgress) -> AbstractContextManager[None]: ...
 
 
-@contextmanager
-def unwatched(stage: str, part: str, artifacts: int, cached: int) -> Iterator[Done]:
-    yield lambda done: None
+def unwatched(progress: StageProgress) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 # Not a flow parameter: Prefect records parameters, and a terminal is none.
@@ -89,6 +86,10 @@ class Host(Protocol):
 
     def progress_bar(self, name: str, about: str) -> AbstractContextManager[Progress]:
         """Where people see how far a task has come."""
+        ...
+
+    def report(self, report: Report) -> None:
+        """Sends to the flow how far a task is; it never raises and never waits."""
         ...
 
     def logger(self) -> logging.Logger | logging.LoggerAdapter[Any]: ...
@@ -187,9 +188,12 @@ class Run:
         return max(1, min(compute.shards_per_task, -(-shards // (2 * compute.workers))))
 
     @contextmanager
-    def watch(self, stage: str, artifacts: int, cached: int) -> Iterator[Done]:
-        started = time.monotonic()
-        with WATCHER.get()(stage, self.part, artifacts, cached) as done:
-            yield done
-        seconds = time.monotonic() - started
-        self.records.append(StageRecord(stage, cached, artifacts - cached, seconds))
+    def watch(self, progress: StageProgress) -> Iterator[None]:
+        """While the results of a stage are waited for. Its record has the time in which it was at work."""
+        try:
+            with WATCHER.get()(progress):
+                yield
+        finally:
+            BOARD.end(progress)
+        computed = progress.artifacts - progress.cached
+        self.records.append(StageRecord(progress.stage, progress.cached, computed, progress.seconds))

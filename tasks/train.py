@@ -51,6 +51,7 @@ def train(
     clip = work.clip(settings.model)
     images, labels = read_whole_images(work.store.folder(dataset), clip, without or ())
     folder, steps = work.scratch / "tensorboard", settings.iterations
+    work.count(steps, "steps")
     with (
         TrainingLog(folder, steps, work.host.logger(), progress=work.show) as watch,
         work.host.stopping() as stop,

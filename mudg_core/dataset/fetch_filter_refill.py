@@ -70,15 +70,16 @@ def fetch_filter_refill(
     again: Collection[str] = (),
     required: bool = True,
     progress: Callable[[float], None] = lambda share: None,
+    count: Callable[[int], None] = lambda images: None,
 ) -> Filled:
     """Works through the plan in rounds; `references[i]` is the text feature that line i is compared with.
 
     `eager`: a round is dear, so ask for more than is missing once some have failed. A failure for a reason in
     `again` gets a second chance where there is nobody else left. Not `required`: to find few images, or none,
     is an answer too. `progress` is told the share of all lines asked for so far that are judged, where having
-    asked is half of it.
+    asked is half of it, and `count` how many lines these are.
     """
-    tried = _Tried(plan, references, ask, embed, settings, required, progress)
+    tried = _Tried(plan, references, ask, embed, settings, required, progress, count)
     turns = by_group(plan)
     tried.work_through(turns, eager)
     reached = turns.reached(tried.good)
@@ -103,9 +104,10 @@ class _Tried:
         settings: DatasetSettings,
         required: bool,
         progress: Callable[[float], None],
+        count: Callable[[int], None],
     ) -> None:
         self.plan, self.references, self.settings, self.required = plan, references, settings, required
-        self.ask, self.embed, self.progress = ask, embed, progress
+        self.ask, self.embed, self.progress, self.count = ask, embed, progress, count
         self.rows: Int64 = plan.column("row").to_numpy()
         self.verdict = np.full(plan.num_rows, UNKNOWN, dtype=object)
         self.detail = np.full(plan.num_rows, None, dtype=object)
@@ -177,6 +179,7 @@ class _Tried:
     def _ask(self, lines: Int64) -> None:
         self.rounds += 1
         known = int(self.known.sum())
+        self.count(known + len(lines))
         self.progress(known / (known + len(lines)))
         images, reasons = self.ask([int(row) for row in self.rows[lines]])
         for start in range(0, len(lines), BLOCK):

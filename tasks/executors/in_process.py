@@ -25,8 +25,10 @@ from mudg_core.retries import STAGE_TASKS
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, Recipe
 from tasks.code import CODE
+from tasks.executors.report_socket import send
 from tasks.policy import Stage, build_batch
 from tasks.run import Host, Progress, Run, silent
+from tasks.stage_progress import Report
 
 if TYPE_CHECKING:
     from mudg_core.index.kmeans import PairShard, Pool
@@ -115,6 +117,9 @@ class ThreadHost(Host):
 
     def progress_bar(self, name: str, about: str) -> AbstractContextManager[Progress]:
         return nullcontext(silent)
+
+    def report(self, report: Report) -> None:
+        send(report)
 
     def logger(self) -> logging.Logger:
         return logging.getLogger("mudg")

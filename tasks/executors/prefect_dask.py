@@ -27,10 +27,12 @@ from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, Recipe
 from tasks.code import CODE
 from tasks.executors import spread, stopping
+from tasks.executors.dask_reports import listen, send
 from tasks.executors.pending import SUBMITTING, TaskBatch, scheduler_named
 from tasks.executors.progress import progress_bar
 from tasks.policy import Stage, build_batch
 from tasks.run import Host, Progress, Run
+from tasks.stage_progress import Report
 
 if TYPE_CHECKING:
     from mudg_core.index.kmeans import PairShard, Pool
@@ -50,6 +52,9 @@ class PrefectOnDask:
         compute = run.settings.compute
         with _placement(stage, run.settings, turn), scheduler_named(name, compute, *SUBMITTING):
             future = chosen.submit(stage.where, run.settings, recipes, run.part, CODE)
+        dask_future: Any = getattr(future, "wrapped_future", None)
+        if dask_future is not None:
+            listen(dask_future.client)
 
         def again() -> TaskBatch | list[ArtifactRef]:
             found = [run.store.find(recipe) for recipe in recipes]
@@ -87,6 +92,9 @@ class WorkerHost(Host):
 
     def progress_bar(self, name: str, about: str) -> AbstractContextManager[Progress]:
         return progress_bar(name, about)
+
+    def report(self, report: Report) -> None:
+        send(report)
 
     def logger(self) -> logging.Logger | logging.LoggerAdapter[Any]:
         """Prefect's, where it runs the stage: its lines are seen beside the run."""

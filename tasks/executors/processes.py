@@ -26,6 +26,7 @@ from mudg_core.processes import stops_with_parent
 from mudg_core.storage import ArtifactRef, Recipe
 from tasks.executors import in_process
 from tasks.executors.in_process import ThreadHost, build
+from tasks.executors.report_socket import report_address, send_to
 from tasks.policy import Stage
 from tasks.run import Progress, Run, silent
 
@@ -91,7 +92,11 @@ def _submit(run: Run, stage: Stage[...], name: str, recipes: list[Recipe]) -> Fu
 def _workers(count: int) -> Any:
     """One pool for all runs of this process; started with the first batch."""
     return get_reusable_executor(
-        max_workers=count, timeout=IDLE_SECONDS, env=ONE_THREAD, initializer=_begin, initargs=(os.getpid(),)
+        max_workers=count,
+        timeout=IDLE_SECONDS,
+        env=ONE_THREAD,
+        initializer=_begin,
+        initargs=(os.getpid(), report_address()),
     )
 
 
@@ -124,12 +129,13 @@ def _end_workers(seconds: float) -> None:
     pool.shutdown(wait=True, kill_workers=True)
 
 
-def _begin(parent: int) -> None:
+def _begin(parent: int, reports: str) -> None:
     """In a worker. Ctrl-C is for the command, which ends its workers; SIGTERM asks a stage to save its
     work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     stops_with_parent(parent)
+    send_to(reports)
 
 
 def _stop(*_: Any) -> None:

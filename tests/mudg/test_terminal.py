@@ -20,6 +20,7 @@ from mudg.cli import plan
 from mudg.cli.progress import Terminal
 from mudg_core.plan import probe
 from mudg_core.visible import one_line, visible
+from tasks.stage_progress import StageProgress
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mred\u202eevil\u2066\x00\x08\r"
 # What Rich itself sends: colours, the cursor, and a line that is written again.
@@ -130,8 +131,8 @@ def test_a_model_that_is_tried_out_is_words_too(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_parts_of_a_stage_are_words_too() -> None:
     said = io.StringIO()
-    with Terminal(Console(file=said, width=200))("embed", MARKUP, 3, 0) as done:
-        done(1)
+    with Terminal(Console(file=said, width=200))(StageProgress("embed", MARKUP, 3, 0)):
+        pass
     assert f"({MARKUP})" in said.getvalue()
 
 

@@ -49,6 +49,7 @@ from tasks.executors.pending import TaskBatch
 from tasks.executors.prefect_dask import _placement, execute
 from tasks.policy import Pending, Stage, Work, stage
 from tasks.run import Run
+from tasks.stage_progress import StageProgress
 
 ROOT = Path(__file__).parents[2]
 PARENT = ArtifactRef(stage="embedding-shard", key="a" * 64, digest="b" * 64)
@@ -288,7 +289,7 @@ def task_batch(name: str, future: Any, again: Any = None, **compute: Any) -> Tas
 
 
 def pending_of(settings: Settings, batch: TaskBatch | list[ArtifactRef]) -> Pending:
-    return Pending(Run(settings), "model", 1, 0, 1, [batch])
+    return Pending(Run(settings), StageProgress("model", "", 1, 0), 1, [batch])
 
 
 AWAY = [
