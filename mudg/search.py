@@ -106,7 +106,7 @@ def search(
     gone = read_takedowns(store).matches(metadata)  # a version from before may have them
     hits = tuple(
         Hit(facts["row"], round(float(cosine), 4), facts["caption"], facts["url"], facts)
-        for facts, cosine, forgotten in zip(metadata.to_pylist(), found.cosines[0], gone, strict=False)
-        if not forgotten
+        for facts, cosine, taken_down in zip(metadata.to_pylist(), found.cosines[0], gone, strict=False)
+        if not taken_down
     )
     return Hits(text, hits, store, version)

@@ -47,7 +47,7 @@ def retrieve(
     embeddings: list[ArtifactRef],
     without: list[int] | None = None,
 ) -> Facts:
-    """What every query finds, each image once. `without`: forgotten rows that an older version still has."""
+    """What every query finds, each image once. `without`: rows taken down that an older version still has."""
     version = load_version(work.store, index)
     check_model(work.store, version, weights_digest(work.settings.encode.model))
     features = np.load(work.store.file(queries, "queries.npy"), allow_pickle=False)

@@ -1,4 +1,4 @@
-"""Which rows of the corpus are of images that somebody has asked to forget."""
+"""Which rows of the corpus are of images that were taken down."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def find_takedowns(work: Work, *, embedding: ArtifactRef, forgotten: ArtifactRef
 
 def takedown_rows(run: Run, embeddings: Sequence[ArtifactRef]) -> list[int]:
     """Of all these shards; a store where nobody ever asked pays nothing."""
-    forgotten = read_takedowns(run.store)
-    if not forgotten or forgotten.ref is None:
+    takedowns = read_takedowns(run.store)
+    if not takedowns or takedowns.ref is None:
         return []
-    jobs = [find_takedowns.job(embedding=ref, forgotten=forgotten.ref) for ref in embeddings]
+    jobs = [find_takedowns.job(embedding=ref, forgotten=takedowns.ref) for ref in embeddings]
     found = find_takedowns.map(run, jobs, per_task=run.shards_per_task(len(jobs)))
     some = [ref for ref in found if run.store.manifest(ref).facts["rows"]]
     return [int(row) for ref in some for row in np.load(run.store.file(ref, ROWS), allow_pickle=False)]
 
 
 def takedowns_in_index(run: Run, version: IndexVersion) -> list[int]:
-    """Forgotten rows that a version has all the same: somebody went back to an older one."""
+    """Rows taken down that a version has all the same: somebody went back to an older one."""
     return sorted(set(takedown_rows(run, version.embeddings)) - set(removed_from(run.store, version.index)))
 
 

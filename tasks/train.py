@@ -43,7 +43,7 @@ def train(
     seed: int,
     without: list[int] | None = None,
 ) -> Facts:
-    """The finetuned student, as files that open_clip loads. `without`: rows that are to be forgotten."""
+    """The finetuned student, as files that open_clip loads. `without`: rows that were taken down."""
     from mudg_core.train.export import export
     from mudg_core.train.finetune import TrainingLog, finetune
 

@@ -1,8 +1,8 @@
-"""Images that somebody has asked to forget: one list for a store, that everything which reads images honours.
+"""Images that were taken down: one list for a store, which everything that reads images honours.
 
 One artifact holds the list, and the pointer `forgotten` names it; it only grows. An image is known by its
 address and by its bytes, so that it stays away when it comes back under another row or address. Addresses are
-kept as hashes: a list of what should be forgotten had better not tell it.
+kept as hashes: a list of what was taken down must not publish it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Takedowns:
             return ""
         images = "an image" if count == 1 else f"{count:,} images"
         how = HOW.get(name.partition("/")[0], "holds")
-        return f"{how} {images} since forgotten"
+        return f"{how} {images} since taken down"
 
 
 def hash_url(url: str) -> str:
@@ -123,7 +123,7 @@ def remember(store: ArtifactStore, more: Takedowns) -> Takedowns:
         except ConflictError:
             continue
         return replace(after, ref=ref)
-    raise ConflictError(what="the list of forgotten images changes without pause", fix="run again")
+    raise ConflictError(what="the list of takedowns changes without pause", fix="run again")
 
 
 def load_takedowns(store: ArtifactStore, ref: ArtifactRef) -> Takedowns:
@@ -132,9 +132,9 @@ def load_takedowns(store: ArtifactStore, ref: ArtifactRef) -> Takedowns:
     return Takedowns(**kept, marked=body["marked"], ref=ref)
 
 
-def _save(store: ArtifactStore, forgotten: Takedowns) -> ArtifactRef:
-    body = {name: sorted(getattr(forgotten, name)) for name in ("urls", "contents", "rows")}
-    body["marked"] = dict(sorted(forgotten.marked.items()))  # type: ignore[assignment]
+def _save(store: ArtifactStore, takedowns: Takedowns) -> ArtifactRef:
+    body = {name: sorted(getattr(takedowns, name)) for name in ("urls", "contents", "rows")}
+    body["marked"] = dict(sorted(takedowns.marked.items()))  # type: ignore[assignment]
 
     def make(scratch: Path) -> Facts:
         (scratch / FILE).write_text(json.dumps(body, indent=0))

@@ -1,4 +1,4 @@
-"""Forgotten images in training sets, in sets held out beside them, and in what was made from these."""
+"""Images that were taken down: in training sets, in held-out sets beside them, and in what these made."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ DATASET, HELD_OUT, MODEL, CLASSIFIER, REPORT = "dataset", "held-out", "model", "
 IMAGES = "images.parquet"
 
 
-def takedowns_in_dataset(store: ArtifactStore, dataset: ArtifactRef, forgotten: Takedowns) -> list[int]:
-    """Rows of a training set that are of forgotten images; by their bytes too, which only candidates know."""
-    return [row for row, outcome in _found(store, dataset, forgotten).items() if outcome == CHOSEN]
+def takedowns_in_dataset(store: ArtifactStore, dataset: ArtifactRef, takedowns: Takedowns) -> list[int]:
+    """Rows of a training set that were taken down; by their bytes too, which only candidates know."""
+    return [row for row, outcome in _found(store, dataset, takedowns).items() if outcome == CHOSEN]
 
 
-def touched(store: ArtifactStore, forgotten: Takedowns) -> dict[str, int]:
+def touched(store: ArtifactStore, takedowns: Takedowns) -> dict[str, int]:
     """Training sets, held-out sets, models, classifiers and reports (`stage/key`) that hold, learned from or
     may show such an image, and how many of them. A model trained without them is clean, and so is its
     classifier. A report also shows images that were tried and refused."""
-    found = {m.ref.place: _found(store, m.ref, forgotten) for m in artifacts(store, DATASET)}
+    found = {m.ref.place: _found(store, m.ref, takedowns) for m in artifacts(store, DATASET)}
     rows = {name: [row for row in told if told[row] == CHOSEN] for name, told in found.items()}
     shown = {name: sum(outcome != SPARE for outcome in told.values()) for name, told in found.items()}
     counts = {name: len(chosen) for name, chosen in rows.items()}
     for manifest in artifacts(store, HELD_OUT):
-        counts[manifest.ref.place] = len(takedowns_in_dataset(store, manifest.ref, forgotten))
+        counts[manifest.ref.place] = len(takedowns_in_dataset(store, manifest.ref, takedowns))
     for manifest in artifacts(store, MODEL):
         inputs = manifest.recipe.settings.get("inputs")
         without = inputs.get("without") if isinstance(inputs, dict) else None
@@ -50,16 +50,16 @@ def touched(store: ArtifactStore, forgotten: Takedowns) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def mark_touched(store: ArtifactStore, forgotten: Takedowns) -> None:
+def mark_touched(store: ArtifactStore, takedowns: Takedowns) -> None:
     """Marks all that has such an image. Whoever makes something while the list grows does it too, so that of
     both, whichever comes last sees the other's."""
-    remember(store, Takedowns(marked=touched(store, forgotten)))
+    remember(store, Takedowns(marked=touched(store, takedowns)))
 
 
 @contextmanager
 def mark_new_takedowns(store: ArtifactStore) -> Iterator[None]:
     """For a run that makes models: what it has made by its end is marked if images that it began with were
-    forgotten meanwhile. A store where nobody asks pays one look at a pointer."""
+    taken down meanwhile. A store where nobody asks pays one look at a pointer."""
     before = read_takedowns(store).ref
     try:
         yield
@@ -69,14 +69,14 @@ def mark_new_takedowns(store: ArtifactStore) -> Iterator[None]:
             mark_touched(store, after)
 
 
-def _found(store: ArtifactStore, dataset: ArtifactRef, forgotten: Takedowns) -> dict[int, str]:
-    """Rows of all forgotten images that a training set holds or might have held, and what became of each."""
-    if not forgotten:
+def _found(store: ArtifactStore, dataset: ArtifactRef, takedowns: Takedowns) -> dict[int, str]:
+    """Rows of all such images that a training set holds or might have held, and what became of each."""
+    if not takedowns:
         return {}
     table = pq.read_table(store.file(dataset, PROVENANCE), columns=["row", "url", "outcome"])
-    known = pa.array(_candidates(store, store.manifest(dataset), forgotten), pa.int64())
+    known = pa.array(_candidates(store, store.manifest(dataset), takedowns), pa.int64())
     same = pc.is_in(table.column("row"), known).to_numpy(zero_copy_only=False)
-    found = table.filter(pa.array(forgotten.matches(table) | same)).sort_by("row")
+    found = table.filter(pa.array(takedowns.matches(table) | same)).sort_by("row")
     return dict(zip(found.column("row").to_pylist(), found.column("outcome").to_pylist(), strict=True))
 
 
@@ -84,9 +84,9 @@ def _names(manifest: Manifest) -> list[str]:
     return [parent.place for parent in manifest.recipe.all_parents()]
 
 
-def _candidates(store: ArtifactStore, dataset: Manifest, forgotten: Takedowns) -> list[int]:
+def _candidates(store: ArtifactStore, dataset: Manifest, takedowns: Takedowns) -> list[int]:
     found = dataset.recipe.parents.get("found")
     if isinstance(found, ArtifactRef):
         with suppress(MissingArtifactError):
-            return forgotten.rows_in(store.file(found, IMAGES))
+            return takedowns.rows_in(store.file(found, IMAGES))
     return []

@@ -52,7 +52,7 @@ def write_training_set(filled: Filled, links: Mapping[int, Mapping[str, Any]], o
 def read_training_set(
     folder: Path, clip: Clip, without: Collection[int] = ()
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """Pixels as the student is shown them, and pseudo-labels; `without` rows that are to be forgotten."""
+    """Pixels as the student is shown them, and pseudo-labels; `without` rows that were taken down."""
     images, labels = _read(folder, clip.pixels, without)
     return np.stack(images), labels
 
@@ -73,7 +73,7 @@ def _read(
         table = table.filter(pa.array(~np.isin(table.column("row").to_numpy(), list(without))))
     if not table.num_rows:
         raise DataError(
-            what="all images of the training set are to be forgotten",
+            what="all images of the training set were taken down",
             where=str(folder),
             fix="build the target again: it takes other images",
         )

@@ -54,11 +54,11 @@ def test_every_way_can_be_asked_for() -> None:
     assert [str(each) for each in Prompts] == list(WAYS)
 
 
-def test_a_model_that_learned_a_forgotten_image_is_marked(loaded: Clip, tmp_path: Path) -> None:
+def test_a_model_that_learned_an_image_since_taken_down_is_marked(loaded: Clip, tmp_path: Path) -> None:
     ref, out = made(tmp_path, loaded), str(tmp_path / "out")
     assert answer(mudg(tmp_path, "model", "list", "--json"))["models"][0]["note"] == ""
     remember(store_at(tmp_path), Takedowns(marked={f"{ref.stage}/{ref.key}": 1}))
-    assert "since forgotten" in mudg(tmp_path, "model", "list").stdout
+    assert "since taken down" in mudg(tmp_path, "model", "list").stdout
     exported = mudg(tmp_path, "model", "export", "things", out)
     assert exported.exit_code == 0 and "do not hand this one on" in exported.stderr
 

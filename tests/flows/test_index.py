@@ -210,7 +210,7 @@ def test_rows_leave_the_version_as_it_is_whatever_the_settings_of_the_command(
     assert place.made_since(before) == {"index-part": 1, "index": 1, "recall": 1}
     assert (removed["rows"], removed["cells"], removed["variant"]) == (whole["rows"] - 1, 8, variant)
     assert place.run("index", "remove", str(gone), *flags)["index"] == removed["index"]
-    told = place.run("forget", "--row", str(other), *flags)
+    told = place.run("takedown", "--row", str(other), *flags)
     assert place.made_since(before)["index-part"] == 2 and "embedding-shard" not in place.made_since(before)
     built = place.run("index", "build", *own)
     assert built["index"] == told["index"] == place.current() and built["removed"] == 2
@@ -327,14 +327,16 @@ def test_f51_queries_of_another_model_are_refused(first: Built, tmp_path: Path) 
     assert place.digests() == before
 
 
-def test_a_forgotten_image_leaves_the_index_and_does_not_come_back(first: Built, tmp_path: Path) -> None:
+def test_an_image_that_is_taken_down_leaves_the_index_and_does_not_come_back(
+    first: Built, tmp_path: Path
+) -> None:
     """By its row; then also where a version from before, or a build with new shards, would bring it back."""
     place = first.place.copy(tmp_path)
     found = place.run("search", "a photo of a cat", "-n", "3")["hits"]
     gone, others = found[0], [hit["row"] for hit in found[1:]]
-    dry = place.run("forget", "--url", gone["url"], "--dry-run")
+    dry = place.run("takedown", "--url", gone["url"], "--dry-run")
     assert gone["row"] in dry["rows"] and place.current() == first.index
-    told = place.run("forget", "--row", str(gone["row"]))
+    told = place.run("takedown", "--row", str(gone["row"]))
     assert told["index"] == place.current() != first.index and gone["row"] in told["rows"]
     assert gone["row"] not in hits(place) and hits(place)[:2] == others
     back = place.run("index", "promote", first.index, "--force")
@@ -342,4 +344,4 @@ def test_a_forgotten_image_leaves_the_index_and_does_not_come_back(first: Built,
     assert back["note"] == ""
     later = place.run("index", "build", *MORE)
     assert later["removed"] >= 1 and gone["row"] not in hits(place, *MORE)
-    assert place.run("forget", "--row", str(gone["row"]))["rows"] == []
+    assert place.run("takedown", "--row", str(gone["row"]))["rows"] == []

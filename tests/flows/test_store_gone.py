@@ -26,7 +26,7 @@ WRITES = [
     ["target", "run", "spec.yaml"],
     ["target", "run", "spec.yaml", "--out", "made"],
     ["up"],
-    ["forget", "--row", "0"],
+    ["takedown", "--row", "0"],
 ]
 READS = [["search", "a photo of a cat"], ["corpus", "status"], ["index", "list"], ["gc"], ["doctor"]]
 EMBEDDED = "artifacts/embedding-shard/*/manifest.json"

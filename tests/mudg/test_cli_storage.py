@@ -1,4 +1,4 @@
-"""`mudg gc`, `mudg lineage` and `mudg forget`, through the commands a user types."""
+"""`mudg gc`, `mudg lineage` and `mudg takedown`, through the commands a user types."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_lineage_with_an_ancestor_that_is_gone(tmp_path: Path) -> None:
     assert "not in the store any more" in mudg(tmp_path, "lineage", str(made["index"])).stdout
 
 
-def test_forgetting_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
+def test_a_takedown_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
     """Without an index: training sets, models, exports and the list."""
     store = store_at(tmp_path)
     dataset = make_dataset(store)
@@ -181,21 +181,21 @@ def test_forgetting_marks_what_has_it_and_keeps_it_away(tmp_path: Path) -> None:
     url = "https://x.example/41.jpg?a=1&b=2"
     names = {f"{ref.stage}/{ref.key}": 1 for ref in (dataset, model, given)}
     before = sorted(store.objects.list("artifacts/"))
-    dry = answer(mudg(tmp_path, "forget", "--url", url, "--dry-run", "--json"))
+    dry = answer(mudg(tmp_path, "takedown", "--url", url, "--dry-run", "--json"))
     assert dry["touched"] == names and dry["rows"] == [] and dry["index"] is None
     assert sorted(store.objects.list("artifacts/")) == before
-    said = mudg(tmp_path, "forget", "--url", url).stdout
+    said = mudg(tmp_path, "takedown", "--url", url).stdout
     assert str(model) in said and "marked: trained on it" in said and "later builds leave it out" in said
-    assert "trained on an image since forgotten" in mudg(tmp_path, "show", str(model)).stdout
+    assert "trained on an image since taken down" in mudg(tmp_path, "show", str(model)).stdout
     told = answer(mudg(tmp_path, "lineage", str(model), "--json"))
     assert told["notes"] == {
-        str(model): "trained on an image since forgotten",
-        str(dataset): "holds an image since forgotten",
+        str(model): "trained on an image since taken down",
+        str(dataset): "holds an image since taken down",
     }
     out = tmp_path / "out"
     exported = mudg(tmp_path, "dataset", "export", str(dataset), str(out), "--to", "imagefolder")
     assert "1 left out: taken down" in exported.stdout
-    assert answer(mudg(tmp_path, "forget", "--url", url, "--json"))["touched"] == names  # asked twice
+    assert answer(mudg(tmp_path, "takedown", "--url", url, "--json"))["touched"] == names  # asked twice
 
 
 COPIES = pa.table(
@@ -238,7 +238,7 @@ def make_index(
 
 
 @pytest.mark.parametrize("removed", [(), (7,)])
-def test_a_copy_under_another_address_is_forgotten_too(tmp_path: Path, removed: tuple[int, ...]) -> None:
+def test_a_copy_under_another_address_is_taken_down_too(tmp_path: Path, removed: tuple[int, ...]) -> None:
     """By the bytes that the index knows of, also of a row that it leaves out already. Training sets have an
     image under the address of its lowest row, whichever was asked for."""
     store = store_at(tmp_path)
@@ -258,24 +258,24 @@ def test_a_copy_under_another_address_is_forgotten_too(tmp_path: Path, removed: 
     )
     dataset = store.build(Recipe(stage="dataset", algorithm=2, parents={"found": found}), copy)
     make_index(store, COPIES, removed)
-    told = answer(mudg(tmp_path, "forget", "--url", "https://y.example/me.jpg", "--dry-run", "--json"))
+    told = answer(mudg(tmp_path, "takedown", "--url", "https://y.example/me.jpg", "--dry-run", "--json"))
     assert told["rows"] == sorted({7, 41} - set(removed))
     assert told["touched"] == {f"dataset/{dataset.key}": 1}
 
 
-def test_a_copy_is_forgotten_by_the_address_of_one_that_was_screened_out(tmp_path: Path) -> None:
+def test_a_copy_is_taken_down_by_the_address_of_one_that_was_screened_out(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     make_index(store, COPIES, screened=COPIES.slice(1))
-    told = answer(mudg(tmp_path, "forget", "--url", "https://y.example/me.jpg", "--dry-run", "--json"))
+    told = answer(mudg(tmp_path, "takedown", "--url", "https://y.example/me.jpg", "--dry-run", "--json"))
     assert told["rows"] == [41]
 
 
-def test_what_is_made_while_somebody_forgets_is_marked_too(tmp_path: Path) -> None:
+def test_what_is_made_during_a_takedown_is_marked_too(tmp_path: Path) -> None:
     """Both ways: by the command if it comes last, and by the run if that does."""
     store = store_at(tmp_path)
     dataset = make_dataset(store)
     with mark_new_takedowns(store):
-        mudg(tmp_path, "forget", "--url", "https://x.example/41.jpg?a=1&b=2")
+        mudg(tmp_path, "takedown", "--url", "https://x.example/41.jpg?a=1&b=2")
         late = make(store, "model", {"inputs": {}}, {"x": {}}, dataset=dataset)
         assert f"model/{late.key}" not in read_takedowns(store).marked
     assert read_takedowns(store).marked[f"model/{late.key}"] == 1
@@ -285,7 +285,7 @@ def test_what_is_made_while_somebody_forgets_is_marked_too(tmp_path: Path) -> No
     assert read_takedowns(store).ref == before, "a list that did not change costs one look"
 
 
-def test_images_to_forget_are_named_in_a_file_too(tmp_path: Path) -> None:
+def test_images_to_take_down_are_named_in_a_file_too(tmp_path: Path) -> None:
     listed = tmp_path / "list.txt"
     listed.write_text("\ufeffhttps://x.example/a b.jpg\r\n\n 17 \nhttps://x.example/c.jpg\n")
     asked, rows = read_list(["https://x.example/c.jpg"], [3], listed)
@@ -300,5 +300,12 @@ def test_images_to_forget_are_named_in_a_file_too(tmp_path: Path) -> None:
         ["--file", str(listed)],
         ["--row", huge],
     ):
-        refused = mudg(tmp_path, "forget", *words, "--json")
+        refused = mudg(tmp_path, "takedown", *words, "--json")
         assert refused.exit_code == 2 and answer(refused)["error"] == "InputError"
+
+
+def test_the_earlier_name_of_a_takedown_still_works_and_says_the_new_one(tmp_path: Path) -> None:
+    make_dataset(store_at(tmp_path))
+    done = mudg(tmp_path, "forget", "--url", "https://x.example/41.jpg?a=1&b=2", "--json")
+    assert len(answer(done)["touched"]) == 1 and "is now called `mudg takedown`" in done.stderr
+    assert "forget" not in CliRunner().invoke(app, ["--help"]).stdout

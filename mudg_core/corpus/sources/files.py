@@ -84,7 +84,7 @@ class SourceFiles:
             raise DataError(
                 what=f"{name} has changed since it was added",
                 where=self.url,
-                fix="put it back as it was, and new data into new files; `mudg forget` takes images out",
+                fix="put it back as it was, and new data into new files; `mudg takedown` takes images out",
             )
 
     def read(self, name: str, limit: int) -> bytes:

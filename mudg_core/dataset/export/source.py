@@ -50,7 +50,7 @@ class Source:
     classes: tuple[str, ...]
     prompts: tuple[str, ...]
     lineage: Json
-    without: frozenset[int] = frozenset()  # rows that are to be forgotten
+    without: frozenset[int] = frozenset()  # rows that were taken down
 
     @classmethod
     def open(cls, store: ArtifactStore, ref: ArtifactRef, targets: Sequence[str] = ()) -> Source:

@@ -1,4 +1,4 @@
-"""The list of images to forget: what it matches, that it only grows, and that it does not tell addresses."""
+"""The list of takedowns: what it matches, that it only grows, and that it does not tell addresses."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_list_only_grows_and_hides_addresses(tmp_path: Path) -> None:
     remember(store, Takedowns.of(IMAGES.slice(1, 1), ["http://x/9"]) | Takedowns(marked={"model/a": 2}))
     now = read_takedowns(store)
     assert now.urls > first.urls and now.contents == {"aa", "bb"} and len(now.urls) == 3
-    assert now.note("model/a") == "trained on 2 images since forgotten" and now.note("model/b") == ""
+    assert now.note("model/a") == "trained on 2 images since taken down" and now.note("model/b") == ""
     text = store.file(now.ref, lists.FILE).read_text() if now.ref else ""
     assert text and "http" not in text
 

@@ -1,4 +1,4 @@
-"""Forgotten images in training sets: left out by whatever reads them, and told of what learned from them."""
+"""Training sets with images that were taken down: readers leave them out; models are marked."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ URL = "https://x.example/{}.jpg?a=1&b=2"
 CLIP: Any = SimpleNamespace(pixels=lambda image: np.asarray(image.convert("RGB"))[:1, :1])
 
 
-def forget(*rows: int) -> Takedowns:
+def taken_down(*rows: int) -> Takedowns:
     return Takedowns.of(pa.table({"row": pa.array([], pa.int64())}), [URL.format(row) for row in rows])
 
 
 def test_rows_of_a_training_set_by_their_addresses(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     ref = make_dataset(store)
-    assert takedowns_in_dataset(store, ref, forget(39, 41, 44, 99)) == [
+    assert takedowns_in_dataset(store, ref, taken_down(39, 41, 44, 99)) == [
         41,
         44,
     ]  # 39 is a dead link: never taken
@@ -75,7 +75,7 @@ def test_training_goes_without_them(tmp_path: Path) -> None:
 def test_exports_go_without_them(tmp_path: Path, to: str) -> None:
     store = store_at(tmp_path)
     ref = make_dataset(store)
-    remember(store, forget(41, 44))
+    remember(store, taken_down(41, 44))
     source = Source.open(store, ref)
     rows = [item.row for item in source.items()]
     assert len(rows) == source.size == sum(source.per_class()) == IMAGES - 2 and not {41, 44} & set(rows)
@@ -94,7 +94,7 @@ def test_what_learned_from_them_is_told(tmp_path: Path) -> None:
     trained, clean = model(store, dataset), model(store, dataset, without=[44, 45])
     half, apart = model(store, dataset, without=[44]), model(store, other)
     report, silent = make_report(store, [dataset], ["a"]), make_report(store, [other], ["b"])
-    found = touched(store, forget(44, 45))
+    found = touched(store, taken_down(44, 45))
     expected = {dataset: 2, trained: 2, half: 1, report: 2}
     assert found == {ref.place: count for ref, count in expected.items()}
     assert not {ref.place for ref in (clean, apart, silent, other)} & found.keys()
@@ -122,15 +122,15 @@ def test_a_report_may_show_what_was_tried_and_refused(tmp_path: Path) -> None:
     outcomes = [DEAD, UNLIKE, SPARE, UNREADABLE] + [CHOSEN] * (IMAGES - 3)
     dataset = copy_of(store, make_dataset(store), "dataset", outcome=outcomes)
     report = make_report(store, [dataset], ["a"])
-    assert touched(store, forget(40)) == {report.place: 1, make_dataset(store).place: 1}
-    assert touched(store, forget(40, 41, 42))[report.place] == 2
-    assert report.place not in touched(store, forget(41))
-    assert dataset.place not in touched(store, forget(40, 41, 42))
+    assert touched(store, taken_down(40)) == {report.place: 1, make_dataset(store).place: 1}
+    assert touched(store, taken_down(40, 41, 42))[report.place] == 2
+    assert report.place not in touched(store, taken_down(41))
+    assert dataset.place not in touched(store, taken_down(40, 41, 42))
 
 
 def test_images_that_were_held_out_are_told_too(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     held_out = copy_of(store, make_dataset(store), "held-out")
-    found = touched(store, forget(41, 44))
+    found = touched(store, taken_down(41, 44))
     assert found[held_out.place] == 2
-    assert Takedowns(marked=found).note(held_out.place) == "holds 2 images since forgotten"
+    assert Takedowns(marked=found).note(held_out.place) == "holds 2 images since taken down"

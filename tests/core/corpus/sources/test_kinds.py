@@ -68,7 +68,7 @@ def test_a_tar_that_changed_after_it_was_added_is_refused_by_name(
     read = []
     with pytest.raises(DataError, match=r"00001\.tar has changed since it was added") as caught:
         read += shard.samples(tmp_path)
-    assert "new files" in caught.value.fix and "mudg forget" in caught.value.fix
+    assert "new files" in caught.value.fix and "mudg takedown" in caught.value.fix
 
 
 def test_a_tar_that_is_gone_is_told_by_name(store: ArtifactStore, tmp_path: Path) -> None:
