@@ -22,8 +22,7 @@ from mudg_core.dataset.takedowns import mark_new_takedowns
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.comparison import METHOD
 from mudg_core.evaluate.images import Source
-from mudg_core.index.open_index import check_model
-from mudg_core.index.version import IndexVersion, current_version
+from mudg_core.index.version import IndexVersion, check_model, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.target.descriptor_pool import speaks_of

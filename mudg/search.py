@@ -14,9 +14,8 @@ from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import DataError
-from mudg_core.index.coarse import Probing
-from mudg_core.index.open_index import check_model, open_searcher
-from mudg_core.index.version import IndexVersion
+from mudg_core.index.routing import Probing
+from mudg_core.index.version import IndexVersion, check_model, open_searcher
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
 

@@ -18,10 +18,9 @@ from mudg_core.encode.shard import gather_images, gather_texts
 from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import encoded_images
 from mudg_core.evaluate.match import warn_of_unmatched
-from mudg_core.index.open_index import check_model
-from mudg_core.index.samples import Samples
+from mudg_core.index.training_data import Samples
 from mudg_core.index.vectors import Float32, Int64
-from mudg_core.index.version import load_version
+from mudg_core.index.version import check_model, load_version
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import LABELS, SPEC, read_features
 from tasks.coarse import Refs, open_shards, read_queries

@@ -17,14 +17,20 @@ from mudg_core.index import kmeans
 from mudg_core.index.coarse import Coarse
 from mudg_core.index.kmeans import Clustering, Objectives, PairShard
 from mudg_core.index.neighbors import Neighbors, nearest
-from mudg_core.index.open_index import COARSE, open_coarse
-from mudg_core.index.pairs import NEIGHBORS, Pairs, image_sum, make_pairs
-from mudg_core.index.part import CellsOfShard, assign_shard
-from mudg_core.index.samples import Counts, Samples, draw
-from mudg_core.index.spill import Placement, join, spill
-from mudg_core.index.training import TrainingPairs
+from mudg_core.index.part import CellsOfShard, Placement, assign_shard, join, spill
+from mudg_core.index.training_data import (
+    NEIGHBORS,
+    Counts,
+    Pairs,
+    Samples,
+    TrainingPairs,
+    draw,
+    image_sum,
+    make_pairs,
+)
 from mudg_core.index.variants import choose_variant, trial
 from mudg_core.index.vectors import normalised
+from mudg_core.index.version import COARSE, open_coarse
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from tasks.policy import Work, stage
 
@@ -75,7 +81,7 @@ def complete_neighbors(
     work: Work, *, samples: ArtifactRef, embedding: ArtifactRef, exact: ArtifactRef, guide: ArtifactRef
 ) -> Facts:
     """The same for the texts that were left out, through an index that the others have trained."""
-    from mudg_core.index.bootstrap import nearest_through
+    from mudg_core.index.neighbors import nearest_through
 
     found, shard = read_queries(work.store, samples), open_shards(work, [embedding])[0]
     near, share = read_neighbors(work.store, exact), work.settings.index.bootstrap_probes

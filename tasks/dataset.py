@@ -23,9 +23,8 @@ from mudg_core.dataset.selection_rules import UNCERTAIN, Rule
 from mudg_core.encode.shard import EmbeddingShard, gather_images, gather_metadata
 from mudg_core.encode.weights import weights_digest
 from mudg_core.index.ivf import Hits
-from mudg_core.index.open_index import check_model
 from mudg_core.index.vectors import Float32, Int64
-from mudg_core.index.version import load_version
+from mudg_core.index.version import check_model, load_version
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from mudg_core.target.queries import read_queries

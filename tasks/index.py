@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mudg_core.index import ivf, measure
-from mudg_core.index.drift import drift
-from mudg_core.index.open_index import PART, REMOVED, open_coarse, open_searcher, own_rows, truth_of
-from mudg_core.index.pairs import NEIGHBORS, Pairs
-from mudg_core.index.part import CellsOfShard, Votes, blocks, plan_part
+from mudg_core.index import ivf, recall
+from mudg_core.index.part import CellsOfShard, Votes, drift, placed_images, plan_part
+from mudg_core.index.recall import own_rows, truth_of
+from mudg_core.index.training_data import NEIGHBORS, Pairs
 from mudg_core.index.vectors import normalised
-from mudg_core.index.version import load_version
+from mudg_core.index.version import PART, REMOVED, load_version, open_coarse, open_searcher
 from mudg_core.report.charts import objective_curves, recall_curves
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from tasks.coarse import (
@@ -69,7 +68,7 @@ def populate(
     placement = plan_part(homes, votes, work.settings.index.spill, np.array(removed, np.int64))
     facts = work.store.manifest(code).facts
     blank = ivf.load(work.store.file(code, BLANK), rows=0, dim=int(str(facts["dim"])))
-    index = ivf.populate(blank, blocks(placement, open_shards(work, embeddings), work.progress))
+    index = ivf.populate(blank, placed_images(placement, open_shards(work, embeddings), work.progress))
     ivf.write(index, work.scratch / PART)
     return Facts({"vectors": int(index.ntotal), "rows": len(np.unique(placement.rows)), "dim": int(index.d)})
 
@@ -133,10 +132,10 @@ def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
     for number, (name, kind) in enumerate(kinds.items()):
         truth = truth_of(near, samples, kind, removed)
         searcher = open_searcher(work.store, version, image_queries=kind == "images")
-        asked = [(settings.probes, settings.mass), *measure.costs(searcher)]
+        asked = [(settings.probes, settings.mass), *recall.costs(searcher)]
         how = settings.gain, settings.rerank, own_rows(samples, kind)
         told = counted(asked, len(asked), partial(_tell_half, work.progress, number))
-        points[name] = measure.curves(searcher, samples.of(kind), truth, told, *how)
+        points[name] = recall.curves(searcher, samples.of(kind), truth, told, *how)
     (work.scratch / "recall.json").write_text(
         json.dumps({name: [point.to_json() for point in found] for name, found in points.items()}, indent=1)
     )

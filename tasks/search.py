@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from mudg_core.index.coarse import Probing
 from mudg_core.index.ivf import Hits
-from mudg_core.index.open_index import open_part, open_searcher
+from mudg_core.index.routing import Probing
 from mudg_core.index.search import merge, read_part
 from mudg_core.index.vectors import Float32, Int64
-from mudg_core.index.version import IndexVersion
+from mudg_core.index.version import IndexVersion, open_part, open_searcher
 from mudg_core.settings import IndexSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from tasks.policy import Work

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.index.ours import CELLS, KEEP, NEAREST, Data, Ours, Shard, Variant, trials
 from mudg_core.encode.shard import EmbeddingShard
-from mudg_core.index.bootstrap import nearest_through
+from mudg_core.index.neighbors import nearest_through
 
 EXACT, PROBES = 0.1, 0.1  # the defaults of `index.bootstrap_texts` and `index.bootstrap_probes`
 

@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mudg_core.index.open_index import open_coarse
-from mudg_core.index.pairs import NEIGHBORS
-from mudg_core.index.spill import spill
+from mudg_core.index.part import spill
+from mudg_core.index.training_data import NEIGHBORS
 from mudg_core.index.variants import trial
-from mudg_core.index.version import current_version
+from mudg_core.index.version import current_version, open_coarse
 from mudg_core.settings import load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from tasks.coarse import merged_neighbors, read_placement, read_queries, read_votes

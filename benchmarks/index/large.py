@@ -20,16 +20,14 @@ import pyarrow.parquet as pq
 from benchmarks.index.world import DIM, World
 from mudg_core.encode.shard import IMAGES, METADATA, TEXTS, EmbeddingShard, gather_images
 from mudg_core.index import ivf, kmeans
-from mudg_core.index.coarse import Coarse, Probing
+from mudg_core.index.coarse import Coarse
 from mudg_core.index.neighbors import Neighbors, nearest
-from mudg_core.index.pairs import NEIGHBORS, image_sum, make_pairs
-from mudg_core.index.part import Votes, assign_shard, blocks, plan_part
+from mudg_core.index.part import Placement, Votes, assign_shard, join, placed_images, plan_part
 from mudg_core.index.recall import recall_at
 from mudg_core.index.router import first_cells, fit
-from mudg_core.index.samples import Counts, draw
+from mudg_core.index.routing import Probing
 from mudg_core.index.search import Searcher
-from mudg_core.index.spill import Placement, join
-from mudg_core.index.training import TrainingPairs
+from mudg_core.index.training_data import NEIGHBORS, Counts, TrainingPairs, draw, image_sum, make_pairs
 from mudg_core.index.vectors import normalised
 
 ROWS_PER_SHARD, CELLS, ITERATIONS, KEEP = 100_000, 1024, 3, 11
@@ -77,7 +75,7 @@ def run(folder: Path, images: int, texts: int) -> dict[str, float]:
         here = near_here.rows[training, :NEIGHBORS], near_here.cosines[training, :NEIGHBORS]
         placement = plan_part([home], Votes.of(pairs, [here], *votes), 0.1, np.zeros(0, np.int64))
         index = ivf.blank("sq8", CELLS, normalised(pairs.gallery))
-        ivf.populate(index, blocks(placement, [shard]))
+        ivf.populate(index, placed_images(placement, [shard]))
         files.append((folder / f"{number}.faiss", int(index.ntotal)))
         ivf.write(index, files[-1][0])
     parts = [ivf.load(file, rows=rows, dim=DIM) for file, rows in files]

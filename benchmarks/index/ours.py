@@ -13,13 +13,14 @@ from benchmarks.index.costs import Costs, total
 from benchmarks.index.peers.measure import Built, Problem, Time
 from benchmarks.index.world import DIM, World
 from mudg_core.index import ivf, kmeans
-from mudg_core.index.coarse import Centring, Coarse, Probing
+from mudg_core.index.coarse import Centring, Coarse
 from mudg_core.index.codes import vector_bytes
 from mudg_core.index.neighbors import nearest
-from mudg_core.index.pairs import held_out
+from mudg_core.index.part import Placement, spill
 from mudg_core.index.router import first_cells, fit
+from mudg_core.index.routing import Probing
 from mudg_core.index.search import Searcher
-from mudg_core.index.spill import Placement, spill
+from mudg_core.index.training_data import held_out
 from mudg_core.index.variants import Trial, choose_variant, trial
 from mudg_core.index.vectors import Float16, Float32, Int64, normalised
 

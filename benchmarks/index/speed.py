@@ -13,9 +13,10 @@ from benchmarks.index.ours import CELLS, Data, Shard, Variant, searcher
 from benchmarks.index.world import DIM
 from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.index import ivf, kmeans
-from mudg_core.index.coarse import Coarse, Probing
+from mudg_core.index.coarse import Coarse
 from mudg_core.index.part import assign_shard
 from mudg_core.index.recall import recall_at
+from mudg_core.index.routing import Probing
 from mudg_core.index.vectors import Float32, normalised
 
 ROUNDS = 7

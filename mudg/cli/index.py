@@ -58,8 +58,7 @@ def index_remove(
 
     Example: `mudg index remove 4711 4712`
     """
-    from mudg_core.index.open_index import unknown_rows
-    from mudg_core.index.version import current_version
+    from mudg_core.index.version import current_version, unknown_rows
     from mudg_core.storage import ArtifactStore
 
     if not rows or min(rows) < 0 or len(rows) > MOST_REMOVED:
@@ -301,10 +300,10 @@ def _curve(
     kind: str,
     costs: list[tuple[int, float]] | None = None,
 ) -> list[Point]:
-    from mudg_core.index import measure
-    from mudg_core.index.open_index import open_searcher, own_rows, truth_of
-    from mudg_core.index.samples import Samples
-    from mudg_core.index.version import load_version
+    from mudg_core.index import recall
+    from mudg_core.index.recall import own_rows, truth_of
+    from mudg_core.index.training_data import Samples
+    from mudg_core.index.version import load_version, open_searcher
     from tasks.coarse import merged_neighbors
     from tasks.index import removed_from
 
@@ -313,7 +312,7 @@ def _curve(
     samples = Samples.read(store.folder(version.samples))
     truth = truth_of(merged_neighbors(store, version.neighbors), samples, kind, removed_from(store, index))
     how = settings.index.gain, settings.index.rerank, own_rows(samples, kind)
-    return measure.curves(searcher, samples.of(kind), truth, costs or measure.costs(searcher), *how)
+    return recall.curves(searcher, samples.of(kind), truth, costs or recall.costs(searcher), *how)
 
 
 def _table(points: Sequence[Point]) -> str:

@@ -203,7 +203,7 @@ def _images(store: ArtifactStore, version: IndexVersion | None, rows: list[int])
 
     from mudg_core.corpus.takedowns import COLUMNS
     from mudg_core.encode.shard import EmbeddingShard, gather_metadata
-    from mudg_core.index.open_index import unknown_rows
+    from mudg_core.index.version import unknown_rows
 
     if not rows:
         return pa.table({"row": pa.array([], pa.int64())})

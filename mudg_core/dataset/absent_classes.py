@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mudg_core.dataset.warning import TargetWarning
-from mudg_core.index.exact_products import exact_cosines_by_row, on_grid
+from mudg_core.index.exact import exact_cosines_by_row, on_grid
 from mudg_core.index.vectors import Bool, Float32, Int64, normalised
 
 Gather = Callable[[Int64], Float32]  # features of corpus rows

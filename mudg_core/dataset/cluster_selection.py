@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from mudg_core.dataset.selection_rules import BY_FEATURES, ORDERS, Images, Rule
-from mudg_core.index.exact_products import on_grid
-from mudg_core.index.serial import SERIAL
+from mudg_core.index.exact import ONE_BLAS_THREAD, on_grid
 from mudg_core.index.vectors import Bool, Float32, Float64, Int64, normalised
 
 Features = Callable[[Int64], Float32]  # of corpus rows
@@ -75,7 +74,7 @@ def plan_span(labelled: pa.Table, features: Features, rule: Rule, span: Span) ->
     vectors = features(rows) if needed else np.zeros((len(lines), 0), dtype=np.float32)
     group, quota, turn = (np.zeros(len(lines), dtype=np.int64) for _ in range(3))
     groups = 0
-    with SERIAL:
+    with ONE_BLAS_THREAD:
         for own in _runs(label[lines]):
             images = Images(rows[own], ranks[own], cosines[own], vectors[own])
             group[own], quota[own], turn[own] = _plan_label(images, rule)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mudg_core.index.exact_products import exact_cosines_by_row
+from mudg_core.index.exact import exact_cosines_by_row
 from mudg_core.index.vectors import Bool, Float32, Int64, normalised
 
 MAP = "map.json"

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.index.exact_powers import same_exp, same_log, sums_in_order
-from mudg_core.index.exact_products import exact_cosines, on_grid
+from mudg_core.index.exact import exact_cosines, on_grid, same_exp, same_log, sums_in_order
 from mudg_core.index.vectors import normalised
 
 Float32 = NDArray[np.float32]

@@ -36,8 +36,7 @@ from numpy.typing import NDArray
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, Filled
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.evaluate.images import Labelled, Source
-from mudg_core.index.exact_powers import same_exp, same_log, sums_in_order
-from mudg_core.index.exact_products import exact_cosines, on_grid
+from mudg_core.index.exact import exact_cosines, on_grid, same_exp, same_log, sums_in_order
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 from mudg_core.encode.models import Clip, Pixels, load_clip
 from mudg_core.evaluate.images import Int64, LabelledImages
 from mudg_core.evaluate.measures import Answers, Metrics, answer, measure, score
-from mudg_core.index.exact_products import exact_cosines
+from mudg_core.index.exact import exact_cosines
 from mudg_core.target.queries import Queries
 from mudg_core.target.spec import Target
 from mudg_core.train.export import load_classifier, open_student

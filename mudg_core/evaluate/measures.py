@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mudg_core.errors import DataError
-from mudg_core.index.exact_powers import same_exp, sums_in_order
-from mudg_core.index.exact_products import exact_cosines
+from mudg_core.index.exact import exact_cosines, same_exp, sums_in_order
 
 Bool = NDArray[np.bool_]
 Float32 = NDArray[np.float32]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mudg_core.errors import DataError
-from mudg_core.index.exact_products import exact_cosines_by_row, on_grid
+from mudg_core.index.exact import exact_cosines_by_row, on_grid
 from mudg_core.index.nearest_cell import assign
 from mudg_core.index.vectors import Float32, Int64, normalised
 

@@ -13,9 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mudg_core.index.blocks import blocks
-from mudg_core.index.exact_products import exact_cosines_by_row, float32_error, on_grid
-from mudg_core.index.vectors import Bool, Float32, Float64, Int64, normalised
+from mudg_core.index.exact import exact_cosines_by_row, float32_error, on_grid
+from mudg_core.index.vectors import Bool, Float32, Float64, Int64, blocks, normalised
 
 ROWS = 1024  # vectors scored at once, or fewer where there are many centroids
 SCORE_BYTES = 5  # that a float32 score takes,

@@ -1,31 +1,49 @@
-"""q(p): the nearest images of every text, exactly, one shard of images at a time.
+"""q(p): the nearest images of every text, one shard of images at a time.
 
 Paired k-means learns from (text, nearest image) pairs. The search is brute force on purpose: the pairs
-decide every centroid, so an approximate answer here would be baked into the index for good.
+decide every centroid, so an approximate answer here would be baked into the index for good. At the scale of
+the paper it is the largest cost of an index; `nearest_through` is for there: a tenth of the texts, searched
+exactly, train centroids that find most of the other nearest images for a tenth of the work.
 
-A cosine here is that of `exact_products.py`, rounded to float32: it depends on its two vectors alone.
-Images are ordered by it and then by row. So shards may be searched in any order, in any blocks, on any CPU,
-and their neighbours merge into the same bits. Float32 products save most of the work: they nominate the few
-images that can be among the nearest, and only these are compared exactly (`nominate.py`).
+A cosine here is that of `exact.py`, rounded to float32: it depends on its two vectors alone. Images are
+ordered by it and then by row. So shards may be searched in any order, in any blocks, on any CPU, and their
+neighbours merge into the same bits.
+
+Float32 products save most of the work. One is within `float32_error` of the exact cosine, whatever kernel
+made it. So an image that belongs to the `keep` nearest scores at most twice that below the `keep`-th best
+float32 score: the margin here. A few places more than `keep` hold all images within it, nearly always, and
+only these are compared exactly. Where they do not (many copies of one image, say), the text is compared with
+all images exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.errors import DataError, SettingsError
-from mudg_core.index.vectors import usable
+from mudg_core.index.exact import exact_cosines_by_row, float32_error
+from mudg_core.index.vectors import Bool, Float16, Float32, Int64, blocks, normalised, usable
 
-Float16 = NDArray[np.float16]
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+if TYPE_CHECKING:
+    from mudg_core.index.coarse import Coarse
+    from mudg_core.index.topk import Each
+
+Vectors = NDArray[np.floating]
+Progress = Callable[[float], None]
 
 BLOCK_BYTES = 128 << 20
 CHECKED = 8192  # texts looked at together
+SPARE = 5  # places nominated beside those that are kept
+FEW = 64  # images for each that is kept: with fewer, exact products of all cost less than looking twice
+VALUES = 1 << 18  # of images compared again at once: their copies stay in the cache
+ROUNDING = 2.0**-25  # of an exact cosine to float32
+ADDED = 8192  # images added to an index at once
 
 
 @dataclass(frozen=True)
@@ -56,7 +74,7 @@ def nearest(
     *,
     device: str = "cpu",
     block_bytes: int = BLOCK_BYTES,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> Neighbors:
     """The `keep` nearest images of each text among one shard of images, numbered by `rows`.
 
@@ -67,15 +85,23 @@ def nearest(
     Products are float32 or float64, never TF32 or float16. On "cuda" the same code runs on the card's
     tensors; our tests exercise it on "cpu" only.
     """
-    from mudg_core.index.nominate import Shard, search  # torch: here, since a run that finds everything made
-    # imports this module for `Neighbors` alone
+    from mudg_core.index.topk import best_places, side_by_side  # imports torch, which cached runs do without
 
     _check(texts, images, rows, keep)
-    order = _by_row(rows)
-    shard = Shard(images, order)
-    places, cosines = search(texts, shard, keep, device, block_bytes, progress)
-    in_order = rows if order is None else rows[order]
-    return Neighbors(np.where(places < 0, np.int64(-1), in_order[places]), cosines)
+    shard = _Shard(images, rows, _by_row(rows))
+    with side_by_side(device) as each:
+
+        def best(texts: Vectors, keep: int, *, exact: bool) -> tuple[Int64, Float32]:
+            return best_places(texts, shard, keep, device, block_bytes, each, progress, exact=exact)
+
+        if len(shard) <= FEW * keep:
+            return shard.neighbors(*best(texts, keep, exact=True))
+        places, scores = best(texts, keep + SPARE, exact=False)
+        nominated, unsure = _nominated(scores, keep, texts.shape[1])
+        places, cosines = _compared(texts, shard, np.where(nominated, places, -1), keep, each)
+        if unsure.any():
+            places[unsure], cosines[unsure] = best(texts[unsure], keep, exact=True)
+    return shard.neighbors(places, cosines)
 
 
 def _by_row(rows: Int64) -> Int64 | None:
@@ -130,3 +156,74 @@ def _check_vectors(name: str, vectors: Float16 | Float32) -> None:
 def _unusable(texts: Float16 | Float32) -> Int64:
     parts = range(0, len(texts), CHECKED)
     return np.flatnonzero(~np.concatenate([usable(texts[part : part + CHECKED]) for part in parts]))
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Images in the order of their rows, so that of equal cosines the first is the one to keep."""
+
+    images: Vectors
+    rows: Int64
+    order: Int64 | None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def read(self, block: slice) -> Vectors:
+        return self.images[block] if self.order is None else self.images[self.order[block]]
+
+    def unit(self, places: Int64) -> Float32:
+        return normalised(self.images[places if self.order is None else self.order[places]])
+
+    def neighbors(self, places: Int64, cosines: Float32) -> Neighbors:
+        rows = self.rows if self.order is None else self.rows[self.order]
+        return Neighbors(np.where(places < 0, np.int64(-1), rows[places]), cosines)
+
+
+def _nominated(scores: Float32, keep: int, dim: int) -> tuple[Bool, Bool]:
+    """Which places hold an image that may be among the nearest, and which texts may have more of them."""
+    least = scores[:, keep - 1, None].astype(np.float64) - 2 * (float32_error(dim) + ROUNDING)
+    nominated = (scores >= least) & (scores > -np.inf)
+    return nominated, nominated[:, -1]
+
+
+def _compared(texts: Vectors, shard: _Shard, places: Int64, keep: int, each: Each) -> tuple[Int64, Float32]:
+    """The best of the nominated, by exact cosine and then by place; a place of -1 is nobody."""
+    step = max(1, VALUES // (places.shape[1] * texts.shape[1]))
+    parts = [slice(first, first + step) for first in range(0, len(texts), step)]
+    each_part = each(lambda part: _cosines(texts[parts[part]], shard, places[parts[part]]), range(len(parts)))
+    cosines = np.concatenate(list(each_part))
+    order = np.lexsort((places, -cosines), axis=1)[:, :keep]
+    return np.take_along_axis(places, order, 1), np.take_along_axis(cosines, order, 1)
+
+
+def _cosines(texts: Vectors, shard: _Shard, places: Int64) -> Float32:
+    """Those nominated come first in a line, so that only a few columns hold any."""
+    cosines = np.full(places.shape, -np.inf, np.float32)
+    used = int((places >= 0).any(axis=0).sum())
+    lines = places[:, :used]
+    images = shard.unit(lines.ravel()).reshape(*lines.shape, -1)
+    exact = exact_cosines_by_row(normalised(texts)[:, None], images)
+    cosines[:, :used] = np.where(lines >= 0, exact + 0.0, -np.inf)
+    return cosines
+
+
+def nearest_through(
+    guide: Coarse, texts: Float32, shard: EmbeddingShard, keep: int, share: float
+) -> Neighbors:
+    """The nearest images of a shard that lie in the cells a text reads first, a `share` of all cells."""
+    from mudg_core.index.ivf import blank, populate  # imports faiss, which cached runs do without
+    from mudg_core.index.part import NOWHERE, assign_shard
+    from mudg_core.index.routing import Probing
+    from mudg_core.index.search import Searcher
+
+    cells = assign_shard(guide, shard).cells
+    good = np.flatnonzero(cells != NOWHERE)
+    index = blank("flat", guide.cells, np.zeros((0, guide.dim), np.float32))
+    added = (good[first : first + ADDED] for first in range(0, len(good), ADDED))
+    populate(index, ((shard.rows[at], cells[at], normalised(shard.images[at])) for at in added))
+    probing = Probing(max(1, round(guide.cells * share)))
+    searcher = Searcher(guide, [index])
+    cut = blocks(len(texts), 16 * (probing.probes + guide.dim))
+    hits = [searcher.search(texts[part], keep, probing, exact=True).hits for part in cut]
+    return Neighbors(np.concatenate([h.rows for h in hits]), np.concatenate([h.cosines for h in hits]))

@@ -11,21 +11,26 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mudg_core.errors import DataError
-from mudg_core.index.exact_powers import sums_in_order
+from mudg_core.index.exact import sums_in_order
+from mudg_core.index.routing import Probing
+from mudg_core.index.vectors import Float32, Int64
 
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+if TYPE_CHECKING:
+    from mudg_core.index.neighbors import Neighbors
+    from mudg_core.index.search import Searcher
+    from mudg_core.index.training_data import Samples
+
 At = Literal[1, 10]
-
 Z95 = 1.959963984540054  # the normal distribution holds 95 % within this many deviations
 NEIGHBORS = 10
 DIGITS = 6
+MASSES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
 
 
 @dataclass(frozen=True)
@@ -190,3 +195,57 @@ def _check(found_rows: Int64, truth: Int64, k: int) -> None:
             what=f"recall at {k} of hits {found_rows.shape} against truth {truth.shape}",
             fix=f"give a row for each query, and at least {k} true neighbours (-1 where there are fewer)",
         )
+
+
+def costs(searcher: Searcher) -> list[tuple[int, float]]:
+    """(probes, mass) worth measuring: one cell, two, four ... all; with a router also by probability."""
+    cells = searcher.coarse.cells
+    probes = [1 << power for power in range(cells.bit_length()) if 1 << power < cells] + [cells]
+    masses = MASSES if searcher.coarse.routed else ()
+    return [*((count, 1.0) for count in probes), *((cells, mass) for mass in masses)]
+
+
+def curves(
+    searcher: Searcher,
+    queries: Float32,
+    truth: Int64,
+    asked: Iterable[tuple[int, float]],
+    gain: float,
+    rerank: int,
+    own: Int64 | None = None,
+) -> list[Point]:
+    """A point for each cost asked for. `own` are the rows that queries were made of, where they are images of
+    the index: a query that finds itself has found nothing."""
+
+    def search(queries: Float32, neighbors: int, probes: int, mass: float, /) -> tuple[Int64, Int64]:
+        more = neighbors if own is None else neighbors + 1
+        found = searcher.search(queries, more, Probing(probes, mass, gain), rerank)
+        rows = found.hits.rows if own is None else others(found.hits.rows, own)
+        return rows[:, :neighbors], found.read
+
+    searcher.search(queries[:1], 1, Probing(1))  # what the first search loads is not the first point's time
+    return curve(search, queries, truth, asked, searcher.images)
+
+
+def others(found: Int64, own: Int64) -> Int64:
+    """The rows found but a query's own one; the rest move up."""
+    itself = found == own[:, None]
+    order = np.argsort(itself, axis=1, kind="stable")
+    return np.take_along_axis(np.where(itself, -1, found), order, axis=1)
+
+
+def truth_of(near: Neighbors, samples: Samples, kind: str, removed: list[int]) -> Int64:
+    """The true nearest rows of each sample that the index can find: not itself, and none that was removed."""
+    part = samples.counts.part(kind)
+    rows = near.rows[part]
+    gone = np.isin(rows, removed)
+    if kind == "images":
+        gone |= rows == samples.rows[part][:, None]
+    order = np.argsort(gone | (rows < 0), axis=1, kind="stable")
+    kept = np.take_along_axis(np.where(gone, -1, rows), order, axis=1)
+    return kept[:, :NEIGHBORS]
+
+
+def own_rows(samples: Samples, kind: str) -> Int64 | None:
+    """The rows that queries of a kind would find themselves in: those of images."""
+    return samples.rows[samples.counts.part(kind)] if kind == "images" else None

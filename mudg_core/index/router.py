@@ -17,13 +17,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mudg_core.index.adam import Adam
-from mudg_core.index.blocks import blocks
-from mudg_core.index.coarse import POWER_BYTES, Coarse, probabilities
-from mudg_core.index.exact_powers import same_cos, same_log, sums_in_order
-from mudg_core.index.pairs import held_out
-from mudg_core.index.routing import limit, rounded_queries, rounded_weights, routing_scores
-from mudg_core.index.vectors import Float32, Float64, Int64
+from mudg_core.index.coarse import Coarse
+from mudg_core.index.exact import same_cos, same_log, sums_in_order
+from mudg_core.index.routing import (
+    POWER_BYTES,
+    limit,
+    probabilities,
+    rounded_queries,
+    rounded_weights,
+    routing_scores,
+)
+from mudg_core.index.training_data import held_out
+from mudg_core.index.vectors import Float32, Float64, Int64, blocks
 
 SCALE = 20.0  # of cosines, so that the first probabilities are neither flat nor certain
 RATE, BATCH, EPOCHS, PATIENCE = 2e-2, 512, 12, 2
@@ -31,6 +36,7 @@ BLOCK = 1024
 RESIDUAL_GRID = 2.0**28  # a batch of 512 texts with 16 neighbours sums to less than 2^53 steps
 LOSS_GRID = 2.0**30
 TERMS = 8  # of the exponential series in training
+FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True)
@@ -152,3 +158,29 @@ def first_cells(coarse: Coarse, texts: Float32) -> tuple[Int64, Float32]:
         cells.append(scores.argmax(axis=1))
         sure.append(probabilities(scores).max(axis=1).astype(np.float32))
     return np.concatenate(cells), np.concatenate(sure)
+
+
+class Adam:
+    """Changes `values` in place. One numpy call for each operation, so that no compiler can join two."""
+
+    def __init__(self, values: Float64) -> None:
+        self.values, self.steps = values, 0
+        self._mean, self._square = np.zeros_like(values), np.zeros_like(values)
+        self._beta_powers = [1.0, 1.0]  # what is left of the zeros that both began with
+        self._buffer = np.empty_like(values)
+
+    def step(self, gradient: Float64, rate: float) -> None:
+        self.steps += 1
+        self._beta_powers = [self._beta_powers[0] * FIRST, self._beta_powers[1] * SECOND]
+        self._mean *= FIRST
+        self._mean += np.multiply(gradient, 1 - FIRST, out=self._buffer)
+        np.square(gradient, out=self._buffer)
+        self._buffer *= 1 - SECOND
+        self._square *= SECOND
+        self._square += self._buffer
+        np.multiply(self._square, 1 / (1 - self._beta_powers[1]), out=self._buffer)
+        np.sqrt(self._buffer, out=self._buffer)
+        self._buffer += TINY
+        np.divide(self._mean, self._buffer, out=self._buffer)
+        self._buffer *= rate / (1 - self._beta_powers[0])
+        self.values -= self._buffer

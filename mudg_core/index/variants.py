@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.index.blocks import blocks
-from mudg_core.index.coarse import Coarse, probabilities, size_penalty
-from mudg_core.index.spill import Placement
-from mudg_core.index.vectors import Float32, Int64
+from mudg_core.index.coarse import Coarse
+from mudg_core.index.part import Placement
+from mudg_core.index.routing import probabilities, size_penalty
+from mudg_core.index.vectors import Float32, Int64, blocks
 
 CENTROIDS = ("kmeans", "paired", "centred")  # each has centroids of its own
 VARIANTS = (*CENTROIDS, "routed", "spilled")  # simplest first; the last two build on `centred`

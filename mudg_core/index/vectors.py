@@ -1,4 +1,4 @@
-"""Unit vectors, and which vectors can become one.
+"""Unit vectors, which vectors can become one, and work on many of them block by block.
 
 Every step here is one that IEEE 754 rounds in one way: conversions, products, sums of two, roots, quotients.
 The order of sums is ours. So a vector becomes the same unit vector on every CPU, in any block.
@@ -14,11 +14,11 @@ Float16 = NDArray[np.float16]
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-
 SHORTEST = np.float32(1e-12)
 FEW = 64  # squares that are no longer summed in halves
 HALF = np.float32(2**-10)  # unit vectors in half precision are within this of length one
 VALUES = 32_768  # looked at together: they stay in the cache, and torch starts no threads for so few
+BLOCK_BYTES = 128 << 20
 
 
 def normalised(vectors: NDArray[np.floating]) -> Float32:
@@ -94,3 +94,9 @@ def _single(vectors: NDArray[np.floating]) -> Float32:
 
     found: Float32 = torch.from_numpy(np.array(vectors)).float().numpy()
     return found
+
+
+def blocks(lines: int, bytes_each: int) -> list[slice]:
+    """Slices of as many lines as fit, one at least; of no lines there is one empty slice."""
+    step = max(1, BLOCK_BYTES // max(1, bytes_each))
+    return [slice(first, min(first + step, lines)) for first in range(0, max(1, lines), step)]

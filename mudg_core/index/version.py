@@ -1,4 +1,4 @@
-"""An index version: the index with everything it was made from, found from its manifest alone.
+"""An index version: the index with everything it was made from, found from its manifest alone, and opened.
 
 Which version is current, and which were before, is one pointer. A version has to pass the gate to become
 current; going back, by one or by name, withdraws the one that was.
@@ -6,18 +6,26 @@ current; going back, by one or by name, withdraws the one that was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from mudg_core.encode.shard import EmbeddingShard, gather_images
 from mudg_core.errors import ConflictError, DataError, GateError, MissingArtifactError
+from mudg_core.index import ivf
+from mudg_core.index.coarse import Coarse
 from mudg_core.index.recall import Estimate
+from mudg_core.index.search import Searcher
+from mudg_core.index.vectors import Float32, Int64
 from mudg_core.storage import ArtifactRef, ArtifactStore, Pointer
 
 CURRENT = "index-current"
 ATTEMPTS = 5
 ONE = ("coarse", "centroids", "samples")
 MANY = ("parts", "neighbors", "embeddings")
+COARSE, PART, REMOVED = "coarse.safetensors", "part.faiss", "removed.npy"
 
 
 @dataclass(frozen=True)
@@ -192,3 +200,46 @@ def _whole(store: ArtifactStore, index: ArtifactRef) -> bool:
     except DataError:
         return False
     return True
+
+
+def open_searcher(store: ArtifactStore, version: IndexVersion, *, image_queries: bool = False) -> Searcher:
+    """All parts memory-mapped; exact features for re-ranking come from the embeddings themselves."""
+    coarse = open_coarse(store, version.coarse)
+    shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]
+
+    def fetch(rows: Int64) -> Float32:
+        return gather_images(shards, rows)
+
+    return Searcher(
+        coarse.for_images() if image_queries else coarse,
+        [open_part(store, ref) for ref in version.parts],
+        fetch,
+        spilled=version.variant == "spilled",
+    )
+
+
+def unknown_rows(store: ArtifactStore, version: IndexVersion, rows: Sequence[int]) -> list[int]:
+    """Which of these rows no shard of the version has."""
+    known = (EmbeddingShard.open(store.folder(ref)).rows for ref in version.embeddings)
+    return sorted(set(rows).difference(*(np.intersect1d(rows, shard).tolist() for shard in known)))
+
+
+def open_coarse(store: ArtifactStore, coarse: ArtifactRef) -> Coarse:
+    return Coarse.load(store.file(coarse, COARSE))
+
+
+def open_part(store: ArtifactStore, part: ArtifactRef) -> object:
+    facts = store.manifest(part).facts
+    rows, dim = (int(str(facts[name])) for name in ("vectors", "dim"))
+    return ivf.load(store.file(part, PART), rows=rows, dim=dim)
+
+
+def check_model(store: ArtifactStore, version: IndexVersion, weights: str) -> None:
+    """Refuses queries of another model than the one that embedded the corpus: their cosines mean nothing."""
+    built = store.manifest(version.embeddings[0]).recipe.weights
+    if built and weights not in built.values():
+        raise DataError(
+            what="the index was built with another CLIP model than encode.model names",
+            where=store.uri(version.index),
+            fix="set encode.model to the model of the index, or build the index again",
+        )

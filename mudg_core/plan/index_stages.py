@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mudg_core.index.codes import SCALAR_BITS, vector_bytes
-from mudg_core.index.pairs import NEIGHBORS, held_out
 from mudg_core.index.router import BATCH, BLOCK, EPOCHS
+from mudg_core.index.training_data import NEIGHBORS, held_out
 from mudg_core.index.variants import CENTROIDS
 from mudg_core.plan.cost import FLOAT, HALF, Cost, product
 from mudg_core.plan.target_stages import image_bytes

@@ -22,7 +22,7 @@ from mudg_core.corpus.decode import DEFAULT_LIMITS, Limits, Refused, decode
 from mudg_core.encode.embed import ahead, chunks
 from mudg_core.encode.models import Clip, Pixels, load_clip
 from mudg_core.errors import ModelError
-from mudg_core.index.exact_products import exact_cosines
+from mudg_core.index.exact import exact_cosines
 from mudg_core.predict.files import read_image
 from mudg_core.processes import usable_cpus
 from mudg_core.train.export import CLASSES_FILE, load_classifier

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mudg_core.index.exact_products import exact_cosines, exact_cosines_by_row, on_grid
+from mudg_core.index.exact import exact_cosines, exact_cosines_by_row, on_grid
 from mudg_core.index.vectors import Float32, Float64, Int64
 from mudg_core.target.spec import Target
 

@@ -26,7 +26,7 @@ from mudg_core.encode.duplicates import first_copies, perceptual_hashes
 from mudg_core.evaluate.baselines import Cache, choose_weights
 from mudg_core.evaluate.gate import judge
 from mudg_core.evaluate.measures import answer, measure, score
-from mudg_core.index.exact_powers import same_exp, same_log
+from mudg_core.index.exact import same_exp, same_log
 from mudg_core.predict.model import Model, best
 from mudg_core.settings import DatasetSettings
 from mudg_core.target.descriptor_selection import score as score_descriptors

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from flows.takedowns import already_removed
-from mudg_core.index.open_index import REMOVED
-from mudg_core.index.version import MANY, ONE, IndexVersion, load_version
+from mudg_core.index.version import MANY, ONE, REMOVED, IndexVersion, load_version
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.run import Run
 from tests.support.training_sets import make, store_at

@@ -24,8 +24,7 @@ from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.dataset.takedowns import mark_new_takedowns
 from mudg_core.encode.shard import METADATA
 from mudg_core.errors import InputError
-from mudg_core.index.open_index import REMOVED
-from mudg_core.index.version import ONE, promote
+from mudg_core.index.version import ONE, REMOVED, promote
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe, build_info
 from tests.support.training_sets import make, make_dataset, store_at

@@ -24,7 +24,7 @@ from mudg_core.encode.models import load_clip
 from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.evaluate.images import write_evaluation
 from mudg_core.index.ivf import Hits
-from mudg_core.index.samples import Counts, draw
+from mudg_core.index.training_data import Counts, draw
 from mudg_core.index.vectors import Float32, normalised
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe

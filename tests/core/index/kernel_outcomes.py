@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from mudg_core.index import ivf, kmeans
-from mudg_core.index.coarse import Centring, Coarse, Probing
+from mudg_core.index.coarse import Centring, Coarse
 from mudg_core.index.kmeans import Clustering, LocalPool, PairShard
 from mudg_core.index.nearest_cell import assign
 from mudg_core.index.neighbors import nearest
+from mudg_core.index.part import Placement, spill
 from mudg_core.index.recall import recall_at
 from mudg_core.index.router import RouterFit, first_cells, fit
+from mudg_core.index.routing import Probing
 from mudg_core.index.search import Searcher, merge, read_part
-from mudg_core.index.spill import Placement, spill
 from mudg_core.index.variants import trial
 from tests.core.index.making import Float32, Int64
 from tests.core.kernel_outcomes import crowd, even

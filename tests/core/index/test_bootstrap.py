@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mudg_core.index import blocks, bootstrap, kmeans
-from mudg_core.index.bootstrap import nearest_through
+from mudg_core.index import kmeans, neighbors, vectors
 from mudg_core.index.coarse import Centring, Coarse
-from mudg_core.index.neighbors import nearest
+from mudg_core.index.neighbors import nearest, nearest_through
 from mudg_core.index.vectors import normalised
 from tests.core.index.making import Shard, modality_gap, shard_of
 
@@ -35,8 +34,8 @@ def guide(shard: Shard) -> Coarse:
 
 
 def test_reading_all_cells_is_exact(shard: Shard, guide: Coarse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bootstrap, "BLOCK", 64)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 << 10)
+    monkeypatch.setattr(neighbors, "ADDED", 64)
+    monkeypatch.setattr(vectors, "BLOCK_BYTES", 64 << 10)
     texts = normalised(shard.texts[:TEXTS])
     found = nearest_through(guide, texts, shard, KEEP, 1.0)
     exact = nearest(texts, shard.images, shard.rows, KEEP)

@@ -9,9 +9,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from mudg_core.errors import DataError
-from mudg_core.index import blocks, coarse, nearest_cell
-from mudg_core.index.coarse import Centring, Coarse, Probing, choose, probabilities, ranked, vectors_read
-from mudg_core.index.exact_products import exact_cosines
+from mudg_core.index import coarse, nearest_cell, vectors
+from mudg_core.index.coarse import Centring, Coarse
+from mudg_core.index.exact import exact_cosines
+from mudg_core.index.routing import Probing, choose, probabilities, ranked, vectors_read
 from tests.core.index.making import Float32, Int64, modality_gap, sphere, unit
 
 
@@ -81,7 +82,7 @@ def copies(cells: int, dim: int, equal: int) -> Float32:
 def test_the_nearest_cells_are_those_of_exact_cosines(
     equal: int, probes: int, ordered: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(vectors, "BLOCK_BYTES", block)
     monkeypatch.setattr(coarse, "ORDERED", ordered)
     level = Coarse.unrouted(nothing(64), copies(200, 64, equal))
     texts = np.concatenate([sphere(30, 64, seed=5), level.centroids[3:4], -level.centroids[3:4]])
@@ -119,7 +120,7 @@ def test_blocks_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     texts, level, sizes = modality_gap(40)[1], made(routed=True), np.array([1, 1000, 3, 400, 5, 60])
     probing = Probing(5, 0.8, 1.0)
     whole = level.choose(texts, sizes, probing)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(vectors, "BLOCK_BYTES", 1000)
     assert level.choose(texts, sizes, probing).tolist() == whole.tolist()
     assert level.choose(texts[:0], sizes, probing).shape == (0, 5)
 

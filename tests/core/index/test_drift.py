@@ -7,7 +7,7 @@ import math
 import pytest
 
 from mudg_core.errors import DataError
-from mudg_core.index.drift import drift
+from mudg_core.index.part import drift
 
 
 def test_the_same_data_has_not_drifted() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.index import blocks, nearest_cell
-from mudg_core.index.exact_products import exact_cosines
+from mudg_core.index import nearest_cell
+from mudg_core.index import vectors as unit_vectors
+from mudg_core.index.exact import exact_cosines
 from mudg_core.index.nearest_cell import assign
 from mudg_core.index.vectors import normalised
 from tests.core.index.making import Float32, sphere
@@ -69,7 +70,7 @@ def test_crowds_make_one_grid_and_blocks_of_bounded_bytes(
         return real(vectors)
 
     monkeypatch.setattr(nearest_cell, "on_grid", counted)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(unit_vectors, "BLOCK_BYTES", block)
     centroids = np.repeat(sphere(5, 40, seed=1), 100, axis=0)
     vectors = np.concatenate([sphere(60, 40), np.zeros((3, 40), np.float32)])
     assert assign(vectors, centroids).tolist() == exactly(vectors, centroids)

@@ -16,8 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from mudg_core.errors import DataError, SettingsError
 from mudg_core.index.neighbors import Int64, Neighbors, nearest
-from mudg_core.index.products import side_by_side
-from mudg_core.index.scoring import TILE
+from mudg_core.index.topk import TILE, side_by_side
 from tests.core.index.making import Float32, sphere
 
 SMALLEST = 1  # block_bytes: a block is one tile

@@ -10,14 +10,22 @@ import pytest
 
 from mudg_core.errors import DataError
 from mudg_core.index import ivf
-from mudg_core.index.coarse import Centring, Coarse, Probing
+from mudg_core.index.coarse import Centring, Coarse
 from mudg_core.index.neighbors import Neighbors
-from mudg_core.index.open_index import COARSE, PART, check_model, open_part, open_searcher, truth_of
-from mudg_core.index.part import assign_shard, blocks
-from mudg_core.index.samples import Counts, Samples
-from mudg_core.index.spill import Placement
+from mudg_core.index.part import Placement, assign_shard, placed_images
+from mudg_core.index.recall import truth_of
+from mudg_core.index.routing import Probing
+from mudg_core.index.training_data import Counts, Samples
 from mudg_core.index.vectors import normalised
-from mudg_core.index.version import IndexVersion, load_version
+from mudg_core.index.version import (
+    COARSE,
+    PART,
+    IndexVersion,
+    check_model,
+    load_version,
+    open_part,
+    open_searcher,
+)
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from tests.core.index.making import Shard, modality_gap, shard_of, sphere
@@ -63,7 +71,7 @@ def build(
         def fill(folder: Path, ref: ArtifactRef = embeddings[-1]) -> None:
             shard = Shard.open(store.folder(ref))
             placed = Placement(shard.rows, assign_shard(level(), shard).cells)
-            index = ivf.populate(ivf.blank("sq4", CELLS, normalised(images)), blocks(placed, [shard]))
+            index = ivf.populate(ivf.blank("sq4", CELLS, normalised(images)), placed_images(placed, [shard]))
             ivf.write(index, folder / PART)
 
         parents = {"embedding": embeddings[-1]}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mudg_core.errors import DataError
-from mudg_core.index import pairs as module
-from mudg_core.index.pairs import Pairs, check_aligned, image_sum, make_pairs
+from mudg_core.index import training_data as module
+from mudg_core.index.training_data import Pairs, check_aligned, image_sum, make_pairs
 from mudg_core.index.vectors import normalised
 from tests.core.index.making import Float32, Int64, Shard, modality_gap, shard_of, world
 

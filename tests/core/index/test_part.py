@@ -11,9 +11,16 @@ from mudg_core.errors import DataError
 from mudg_core.index import ivf, part
 from mudg_core.index.coarse import Centring, Coarse
 from mudg_core.index.neighbors import nearest
-from mudg_core.index.pairs import Pairs
-from mudg_core.index.part import NOWHERE, CellsOfShard, Votes, assign_shard, blocks, plan_part
-from mudg_core.index.spill import Placement
+from mudg_core.index.part import (
+    NOWHERE,
+    CellsOfShard,
+    Placement,
+    Votes,
+    assign_shard,
+    placed_images,
+    plan_part,
+)
+from mudg_core.index.training_data import Pairs
 from mudg_core.index.vectors import normalised
 from tests.core.index.making import Float32, Int64, Shard, modality_gap, shard_of, sphere, unit, world
 
@@ -132,7 +139,7 @@ def test_blocks_hold_every_placed_vector(tmp_path: Path, monkeypatch: pytest.Mon
     placed = Placement(np.append(home.rows, [55, 2, 2]), np.append(home.cells, [0, 1, 2]))
     images = normalised(modality_gap(60)[0].astype(np.float16))
     seen = []
-    for rows, cells, vectors in blocks(placed, shards):
+    for rows, cells, vectors in placed_images(placed, shards):
         assert len(rows) <= 7
         assert vectors.tolist() == images[rows].tolist()
         seen += list(zip(rows.tolist(), cells.tolist(), strict=True))
@@ -143,7 +150,7 @@ def test_blocks_of_a_shard_whose_rows_are_in_any_order(tmp_path: Path) -> None:
     images, texts = modality_gap(30)
     rows = np.random.default_rng(0).permutation(30)
     shard = shard_of(tmp_path, rows, images, texts)
-    found = list(blocks(placement(shard), [shard]))
+    found = list(placed_images(placement(shard), [shard]))
     assert sorted(np.concatenate([block[0] for block in found]).tolist()) == list(range(30))
     for chosen, _, vectors in found:
         assert vectors == pytest.approx(images[np.argsort(rows)][chosen], abs=2e-3)
@@ -168,7 +175,7 @@ class Corpus:
         votes = Votes.of(self.pairs, found, first, np.linspace(0.2, 0.9, 240, dtype=np.float32))
         placed = plan_part([placement(shard) for shard in shards], votes, 0.2, np.array([5]))
         assert len(placed.rows) > sum(len(shard.rows) for shard in shards), "some were spilled"
-        index = ivf.populate(ivf.load(self.folder / "blank", rows=0, dim=24), blocks(placed, shards))
+        index = ivf.populate(ivf.load(self.folder / "blank", rows=0, dim=24), placed_images(placed, shards))
         assert index.ntotal == len(placed.rows)
         ivf.write(index, self.folder / "part")
         return (self.folder / "part").read_bytes()

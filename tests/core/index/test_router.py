@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from mudg_core.index import kmeans, router
-from mudg_core.index.coarse import Centring, Coarse, Probing, vectors_read
+from mudg_core.index.coarse import Centring, Coarse
+from mudg_core.index.part import Placement
 from mudg_core.index.router import Layer, first_cells, fit, held_out
-from mudg_core.index.routing import limit, rounded_queries, rounded_weights, routing_scores
-from mudg_core.index.spill import Placement
+from mudg_core.index.routing import (
+    Probing,
+    limit,
+    rounded_queries,
+    rounded_weights,
+    routing_scores,
+    vectors_read,
+)
 from tests.core.index.making import Float32, Int64, modality_gap, sphere
 
 CELLS, TRAINING = 24, 2000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mudg_core.errors import DataError
-from mudg_core.index.samples import Counts, Samples, draw, sample_lines
+from mudg_core.index.training_data import Counts, Samples, draw, sample_lines
 from tests.core.index.making import modality_gap, shard_of, world
 
 KINDS = ("training", "tuning", "report", "images")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from mudg_core.index import blocks, ivf, rerank, search
-from mudg_core.index.coarse import Centring, Coarse, Probing
-from mudg_core.index.exact_products import exact_cosines
+from mudg_core.index import ivf, search, vectors
+from mudg_core.index.coarse import Centring, Coarse
+from mudg_core.index.exact import exact_cosines
 from mudg_core.index.ivf import Hits
-from mudg_core.index.rerank import reranked
-from mudg_core.index.search import Searcher, merge, read_part
-from mudg_core.index.spill import Placement
+from mudg_core.index.part import Placement
+from mudg_core.index.routing import Probing
+from mudg_core.index.search import Searcher, merge, read_part, reranked
 from mudg_core.index.vectors import normalised
 from tests.core.index.making import Float32, Int64, sphere
 
@@ -109,7 +109,7 @@ def test_equal_images_cost_no_more_memory_than_a_block(
     search_joined = search._joined
     monkeypatch.setattr(search, "read_places", counted)
     monkeypatch.setattr(search, "_joined", joined)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(vectors, "BLOCK_BYTES", block)
     parts = [part_of(images[own], at_home(images[own], own), own) for own in np.array_split(rows, many)]
     found = Searcher(level(), parts).search(queries, 30, Probing(CELLS), exact=True)
     assert found.hits.rows.tolist() == brute_force(queries, images, rows, 30)
@@ -195,7 +195,7 @@ def test_f53_minus_one_never_beats_a_hit() -> None:
 
 @pytest.mark.parametrize("block", [1, 1 << 26])
 def test_reranking_gives_the_exact_order(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rerank, "RERANK_BYTES", block)
+    monkeypatch.setattr(search, "RERANK_BYTES", block)
     images, queries, rows = sphere(300, DIM), sphere(20, DIM, seed=1), np.arange(300)
     half = (3 * images).astype(np.float16)  # not of unit length, as some published pools are
     exact = half.astype(np.float32) / np.linalg.norm(half.astype(np.float32), axis=1, keepdims=True)

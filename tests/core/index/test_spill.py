@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from mudg_core.index.spill import Placement, join, spill
+from mudg_core.index.part import Placement, join, spill
 from tests.core.index.making import Float32, Int64
 
 Votes = tuple[Int64, Int64, Float32]

@@ -11,9 +11,7 @@ from mudg_core.errors import DataError
 from mudg_core.index import kmeans
 from mudg_core.index.coarse import Centring
 from mudg_core.index.kmeans import LocalPool
-from mudg_core.index.pairs import Pairs, held_out
-from mudg_core.index.samples import Counts, Samples
-from mudg_core.index.training import TrainingPairs
+from mudg_core.index.training_data import Counts, Pairs, Samples, TrainingPairs, held_out
 from mudg_core.index.vectors import normalised
 from tests.core.index.making import modality_gap, sphere
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.index import blocks
+from mudg_core.index import vectors
 from mudg_core.index.coarse import Centring, Coarse
-from mudg_core.index.spill import Placement
+from mudg_core.index.part import Placement
 from mudg_core.index.variants import MASSES, VARIANTS, Trial, choose_variant, read_for, trial
 
 NONE = Centring(np.zeros(4, np.float32), np.zeros(4, np.float32))
@@ -123,5 +123,5 @@ def test_blocks_of_queries_change_nothing(routed: bool, monkeypatch: pytest.Monk
     random = np.random.default_rng(0)
     queries, rows = random.normal(size=(30, 4)).astype(np.float32), random.integers(0, 100, (30, 10))
     whole = trial("any", level(routed, 3.0), HOME, queries, rows, gain=0.7)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(vectors, "BLOCK_BYTES", 3000)
     assert trial("any", level(routed, 3.0), HOME, queries, rows, gain=0.7) == whole

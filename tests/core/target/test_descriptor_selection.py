@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mudg_core.index.exact_products import on_grid
+from mudg_core.index.exact import on_grid
 from mudg_core.target import descriptor_selection
 from mudg_core.target.descriptor_selection import (
     Clusters,
