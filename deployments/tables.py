@@ -9,7 +9,7 @@ from typing import Any
 from mudg_core.dataset.warning import WARNINGS
 from mudg_core.evaluate.comparison import Comparison, interval_text
 from mudg_core.index.recall import Point, share
-from mudg_core.report.extras import funnel_by_class
+from mudg_core.report.funnel import funnel_by_class
 from mudg_core.report.words import arm_name
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from tasks.executors.prefect_artifacts import MOST_ROWS, Row, Shown, table

@@ -29,7 +29,7 @@ from mudg_core.evaluate.comparison import (
 from mudg_core.evaluate.images import EvaluationSet, Source
 from mudg_core.evaluate.measures import ANSWERS, ByDomain, column_name, read_hits, score_of, write_answers
 from mudg_core.evaluate.uncertainty import Float64
-from mudg_core.report.comparison import render_comparison
+from mudg_core.report.page import render_comparison
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.queries import read_queries
 from mudg_core.target.spec import Target

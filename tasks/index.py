@@ -15,7 +15,7 @@ from mudg_core.index.recall import own_rows, truth_of
 from mudg_core.index.training_data import NEIGHBORS, Pairs
 from mudg_core.index.vectors import normalised
 from mudg_core.index.version import PART, REMOVED, load_version, open_coarse, open_searcher
-from mudg_core.report.charts import objective_curves, recall_curves
+from mudg_core.report.charts.curves import objective_curves, recall_curves
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
 from tasks.coarse import (
     Refs,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mudg_core.report.gather import TargetArtifacts, gather
-from mudg_core.report.html import render
+from mudg_core.report.page import render
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.spec import Target
 from tasks.policy import Work, stage

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from mudg_core.evaluate.images import EvaluationSet, Source, write_evaluation
-from mudg_core.report.charts import prompt_study
+from mudg_core.report.charts.curves import prompt_study
 from mudg_core.settings import AugmentSettings
 from mudg_core.storage import ArtifactRef, Facts
 from mudg_core.target.prompts import FILES, METHODS, augmentations, chosen_pool, of_descriptors

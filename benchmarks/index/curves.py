@@ -10,8 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mudg_core.report.charts.lines import HEIGHT, WIDTH, Plot, Series
-from mudg_core.report.charts.svg import bar, group, log_ticks, tag, text, ticks
+from mudg_core.report.charts.plot import HEIGHT, Plot, Series
+from mudg_core.report.charts.svg import WIDTH, bar, group, log_ticks, tag, text, ticks
 
 COLOURS = ("#0b6e4f", "#c8553d", "#3d5a98", "#8a6d1d", "#7a4a8c", "#555555")
 STYLE = (

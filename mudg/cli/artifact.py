@@ -181,7 +181,7 @@ def _render(tree: Tree) -> str:
 
 
 def _draw(graph: Lineage, path: Path) -> None:
-    from mudg_core.report.charts import lineage_picture
+    from mudg_core.report.charts.lineage import lineage_picture
     from mudg_core.report.gather import lineage_node
 
     shown = [*reversed(graph.ancestors()), *graph.descendants()[1:]]

@@ -152,7 +152,7 @@ def index_recall(
     Example: `mudg index recall --save recall.svg`
     """
     from mudg_core.index.version import current_version
-    from mudg_core.report.charts import recall_curves
+    from mudg_core.report.charts.curves import recall_curves
     from mudg_core.storage import ArtifactStore
 
     store = ArtifactStore(settings.storage)

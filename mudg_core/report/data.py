@@ -10,7 +10,7 @@ from mudg_core.dataset.image_map import ClassMap
 from mudg_core.dataset.pseudo_labels import Hubness
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.evaluate.gate import Verdict
-from mudg_core.report.measured import Measures
+from mudg_core.evaluate.measures import Calibration
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,45 @@ class DomainScores:
     mean: float
     std: float
     domains: dict[str, float]
+
+
+@dataclass(frozen=True)
+class ConfusedPair:
+    """Images of one class that are taken for another, as a share of the first in percent, mean over seeds.
+    `before` is the share of the student before finetuning; none if it is too rare to be listed."""
+
+    truth: int
+    predicted: int
+    images: float
+    share: float
+    before: float | None
+
+
+@dataclass(frozen=True)
+class AlphaPoint:
+    """Accuracy in percent at one alpha; the deviation is over seeds, with a single prompt."""
+
+    alpha: float
+    single: float
+    averaged: float
+    std: float
+
+
+@dataclass(frozen=True)
+class ArmMeasures:
+    """Of one arm with a single prompt, in percent."""
+
+    macro: float
+    top5: float | None
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
+class Measures:
+    arms: dict[str, ArmMeasures]
+    confusions: tuple[ConfusedPair, ...]  # of the method, the most frequent first
+    alpha: tuple[AlphaPoint, ...]  # may be empty
+    alpha_images: int
 
 
 @dataclass(frozen=True)

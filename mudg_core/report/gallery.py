@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mudg_core.report.data import GalleryImage, TargetReport
-from mudg_core.report.reasons import sentence, why
-from mudg_core.report.words import number, shorten
+from mudg_core.report.words import number, sentence, shorten, why
 
 MAX_IMAGES = 1500
 MAX_IMAGE_BYTES = 100_000
@@ -67,6 +66,13 @@ def previews(classes: Sequence[ClassGallery]) -> list[tuple[ClassGallery, Card]]
     return best[:MAX_PREVIEWS]
 
 
+def shown_images(classes: Sequence[ClassGallery]) -> str:
+    """What the gallery leaves out, so that nobody takes a sample for the whole."""
+    chosen, total = sum(len(c.chosen) for c in classes), sum(c.chosen_total for c in classes)
+    rejected, tried = sum(len(c.rejected) for c in classes), sum(c.rejected_total for c in classes)
+    return f"Showing {chosen:,} of {total:,} chosen and {rejected:,} of {tried:,} rejected images."
+
+
 def _affordable(targets: Sequence[TargetReport], budget: int) -> set[int]:
     """Identities of the images to show: most of them chosen ones, and each class has a turn in each round."""
     classes = [both for target in targets for both in _by_class(target).values()]
@@ -90,10 +96,10 @@ def _in_turns(queues: Sequence[Sequence[GalleryImage]]) -> Iterator[GalleryImage
 
 def _by_class(target: TargetReport) -> dict[int, tuple[list[GalleryImage], list[GalleryImage]]]:
     """(chosen, rejected) of each label, best rank first; the order of the gallery does not matter."""
-    found: dict[int, tuple[list[GalleryImage], list[GalleryImage]]] = {}
+    both: dict[int, tuple[list[GalleryImage], list[GalleryImage]]] = {}
     for image in sorted(target.gallery, key=lambda i: (i.label, i.rank, -i.cosine, i.row)):
-        found.setdefault(image.label, ([], []))[image.outcome != CHOSEN].append(image)
-    return found
+        both.setdefault(image.label, ([], []))[image.outcome != CHOSEN].append(image)
+    return both
 
 
 def _classes(target: TargetReport, place: int, shown: set[int]) -> Iterator[ClassGallery]:

@@ -1,4 +1,4 @@
-"""Everything the report shows, read from the artifacts of a run."""
+"""Everything the report shows, read from the artifacts of a run. Older ones may lack some of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from mudg_core.corpus.images import ShardImages
 from mudg_core.corpus.shard_reader import open_images
 from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, SPARE
+from mudg_core.dataset.image_map import MAP, ClassMap
+from mudg_core.dataset.pseudo_labels import HUBNESS, Hubness
 from mudg_core.dataset.training_set import PROVENANCE, TAR
-from mudg_core.dataset.warning import crowded
+from mudg_core.dataset.warning import crowded, read_warnings
 from mudg_core.evaluate.gate import VERDICT, Verdict
 from mudg_core.evaluate.measures import summarise
 from mudg_core.index.recall import Point
@@ -32,8 +34,8 @@ from mudg_core.report.data import (
     TargetReport,
     Timing,
 )
-from mudg_core.report.extras import funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
-from mudg_core.report.measured import measures_of
+from mudg_core.report.funnel import funnel_of
+from mudg_core.report.seeds import measures_of
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
 from mudg_core.storage.browse import extent
 from mudg_core.target.spec import Target
@@ -45,7 +47,7 @@ METHOD = "mudg"
 
 @dataclass(frozen=True)
 class TargetArtifacts:
-    """What was made for one target; lists have one entry a seed."""
+    """The artifacts of one target; lists have one entry a seed."""
 
     target: Target
     queries: ArtifactRef
@@ -87,41 +89,52 @@ def gather(
 
 
 def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[ArtifactRef]) -> TargetReport:
-    spec = json.loads(store.file(made.queries, "queries.json").read_text())
-    chosen = set(spec["descriptors"])
-    dataset = store.manifest(made.datasets[0]).facts
-    labelled = _json(store.manifest(made.labels).facts["per_label"])
-    after = _json(dataset["per_label"])
-    classes = made.target.classes
-    measured = [_json_file(store, ref, "scores.json") for ref in made.scores]
-    scores, class_accuracy = _scores(measured)
+    spec = _json_file(store, made.queries, "queries.json")
+    dataset = store.manifest(made.datasets[0])
+    per_label: Any = store.manifest(made.labels).facts["per_label"]
+    facts: Any = dataset.facts
+    size, descriptors = len(made.target.classes), set(spec["descriptors"])
+    seeds = [_json_file(store, ref, "scores.json") for ref in made.scores]
     return TargetReport(
         name=made.target.name,
         description=made.target.description,
-        classes=classes,
+        classes=made.target.classes,
         template=made.target.template,
         seeds=made.target.seeds,
-        scores=scores,
-        class_accuracy=class_accuracy,
+        scores=_scores(seeds),
+        class_accuracy={arm: _class_accuracy(seeds, arm) for arm in (seeds[0] if seeds else ())},
         descriptors=tuple(
-            Descriptor(item["descriptor"], item["loss"], item["rise"], item["descriptor"] in chosen)
+            Descriptor(item["descriptor"], item["loss"], item["rise"], item["descriptor"] in descriptors)
             for item in spec["scored"]
         ),
         groups=crowded(spec["clusters"]),
-        labels_before=_padded(labelled, len(classes)),
-        labels_after=_padded(after, len(classes)),
+        labels_before=tuple(per_label + [0] * (size - len(per_label))),
+        labels_after=tuple(facts["per_label"] + [0] * (size - len(facts["per_label"]))),
         funnel=funnel_of(store, made.found, made.labels, made.datasets[0]),
-        outcomes={name: n for name, n in _json(dataset["outcomes"]).items() if name != SPARE},
+        outcomes={name: n for name, n in facts["outcomes"].items() if name != SPARE},
         gallery=tuple(_gallery(store, made, spec["prompts"], shards)),
         losses=tuple(tuple(_json_file(store, model, "losses.json")) for model in made.models),
         initial_share=float(str(store.manifest(made.models[0]).facts["initial_share"])),
-        min_cosine=min_cosine_of(store, made.datasets[0]),
-        warnings=warnings_of(store, made.warnings),
+        min_cosine=min_cosine_of(dataset),
+        warnings=tuple(read_warnings(store.folder(made.warnings))) if made.warnings else (),
         hubness=hubness_of(store, made.labels),
-        map=map_of(store, made.map),
-        measures=measures_of(measured),
+        map=ClassMap.read(store.file(made.map, MAP)) if made.map else None,
+        measures=measures_of(seeds),
         verdicts=tuple(Verdict.from_json(_json_file(store, ref, VERDICT)) for ref in made.verdicts),
     )
+
+
+def min_cosine_of(dataset: Manifest) -> float | None:
+    """The threshold of the filter, if it can refuse anything."""
+    value = dataset.recipe.settings.get("dataset.min_cosine")
+    return value if isinstance(value, float) and value > -1 else None
+
+
+def hubness_of(store: ArtifactStore, labels: ArtifactRef) -> Hubness | None:
+    """Of labels that are new enough to have it."""
+    if store.manifest(labels).entry(HUBNESS) is None:
+        return None
+    return Hubness.from_json(store.file(labels, HUBNESS).read_text())
 
 
 def gather_index(
@@ -141,20 +154,21 @@ def gather_index(
     )
 
 
-def _scores(
-    seeds: Sequence[dict[str, Any]],
-) -> tuple[dict[str, DomainScores], dict[str, tuple[float, ...]]]:
+def _scores(seeds: Sequence[dict[str, Any]]) -> dict[str, DomainScores]:
     """By arm; the score of averaged prompts under the arm's name with `_averaged`."""
     scores: dict[str, DomainScores] = {}
-    classes: dict[str, tuple[float, ...]] = {}
     for arm in seeds[0] if seeds else ():
         for way, suffix in (("single", ""), ("averaged", "_averaged")):
             summary: Any = summarise([seed[arm][way] for seed in seeds])
             scores[arm + suffix] = DomainScores(**summary)
-        each = np.mean([seed[arm]["single"]["classes"] for seed in seeds], axis=0)
-        there = np.asarray(seeds[0][arm]["single"]["counts"]) > 0
-        classes[arm] = tuple(np.where(there, each, np.nan).tolist())  # no images, no accuracy
-    return scores, classes
+    return scores
+
+
+def _class_accuracy(seeds: Sequence[dict[str, Any]], arm: str) -> tuple[float, ...]:
+    """Means over seeds; a class without images has no accuracy."""
+    mean = np.mean([seed[arm]["single"]["classes"] for seed in seeds], axis=0)
+    present = np.asarray(seeds[0][arm]["single"]["counts"]) > 0
+    return tuple(np.where(present, mean, np.nan).tolist())
 
 
 def _gallery(
@@ -168,17 +182,13 @@ def _gallery(
         yield _image(line, images[f"{line['row']:09d}"], prompts)
     refused: dict[int, list[dict[str, Any]]] = {}
     for line in lines:
-        if (
-            line["outcome"] not in (CHOSEN, SPARE)
-            and len(refused.get(line["label"], ())) < REJECTED_PER_CLASS
-        ):
+        if line["outcome"] not in (CHOSEN, SPARE):
             refused.setdefault(line["label"], []).append(line)
-    others = [line for group in refused.values() for line in group]
-    found = _from_corpus(
-        store, made.found, [line["row"] for line in others if line["outcome"] != DEAD], shards
-    )
+    others = [line for group in refused.values() for line in group[:REJECTED_PER_CLASS]]
+    rows = [line["row"] for line in others if line["outcome"] != DEAD]
+    fetched = _from_corpus(store, made.found, rows, shards)
     for line in others:
-        yield _image(line, found.get(line["row"], b""), prompts)
+        yield _image(line, fetched.get(line["row"], b""), prompts)
 
 
 def _from_corpus(
@@ -212,8 +222,7 @@ def _all_manifests(
 ) -> list[Manifest]:
     """Every artifact behind the report, parents first, each once."""
     ends = [index, *(ref for made in targets for ref in (*made.models, *made.scores))]
-    found = {manifest.ref: manifest for end in ends for manifest in store.lineage(end)}
-    return list(found.values())
+    return list({manifest.ref: manifest for end in ends for manifest in store.lineage(end)}.values())
 
 
 def _timings(manifests: Sequence[Manifest]) -> Iterator[Timing]:
@@ -235,19 +244,10 @@ def _notes(report: TargetReport) -> Iterator[str]:
         if count < FEW_IMAGES and not report.warnings:  # which say the same, and why
             yield f"{report.name}: class {name!r} has only {count} training images; the corpus may lack it"
     if report.scores and report.scores[METHOD].mean <= report.scores["zero_shot"].mean:
-        yield f"{report.name}: finetuning did not help; the student before finetuning is the better model"
+        yield f"{report.name}: finetuning did not help; use the zero-shot model"
     for seed, verdict in zip(report.seeds, report.verdicts, strict=False):
         if not verdict.better:
             yield f"{report.name}, seed {seed}: {' '.join(verdict.reasons[:2])}"
-
-
-def _padded(counts: list[int], size: int) -> tuple[int, ...]:
-    return tuple([*counts, *([0] * (size - len(counts)))])
-
-
-def _json(value: Any) -> Any:
-    """Facts are typed as any JSON; the stage that wrote them decides what is inside."""
-    return value
 
 
 def _json_file(store: ArtifactStore, ref: ArtifactRef, name: str) -> Any:

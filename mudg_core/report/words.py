@@ -1,15 +1,15 @@
-"""Numbers and verdicts in words, in one place so that the headline, the tables and the charts agree."""
+"""Numbers, names and verdicts in words, in one place so that headline, tables and charts agree."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
-from mudg_core.report.data import DomainScores, TargetReport
+from mudg_core.report.data import DomainScores, GalleryImage, TargetReport
 
-ARMS: dict[str, str] = {
+ARMS = {
     "zero_shot": "Zero-shot",
     "nearest_neighbours": "Nearest neighbours",
     "mudg": "MUDG",
@@ -19,13 +19,60 @@ ARMS: dict[str, str] = {
 }
 # The first pair that was measured carries the headline.
 PAIRS = (("mudg", "zero_shot", ""), ("mudg_averaged", "zero_shot_averaged", ", prompts averaged"))
-MINUS, DASH, TIMES = "\u2212", "\u2013", "\u00d7"
+# Stages by the words of the plan and of the documentation; others are called as they are stored.
+STAGES = {
+    "corpus-shard": "corpus",
+    "downloaded-shard": "download",
+    "embedding-shard": "embed",
+    "screened-shard": "screen",
+    "pairs": "pair",
+    "centroids": "train",
+    "cells": "assign cells",
+    "index-part": "populate",
+    "queries": "augment",
+    "candidates": "search",
+    "labels": "label",
+    "picks": "select",
+    "dataset": "fetch, filter, refill",
+    "model": "finetune",
+    "scores": "evaluate",
+    "evaluation": "evaluation images",
+}
+OUTCOMES = {  # of an image that was tried, in the order of the chart
+    "chosen": "in the training set",
+    "not needed": "not tried: its group was full",
+    "unlike its query": "the image at the link does not match its query any more",
+    "dead link": "the link gave no image",
+    "unreadable image": "the file at the link is not a readable image",
+}
+DETAILS = {
+    "HTTP 401": "login required (HTTP 401)",
+    "HTTP 403": "access denied (HTTP 403)",
+    "HTTP 404": "page not found (HTTP 404)",
+    "HTTP 410": "removed for good (HTTP 410)",
+    "HTTP 429": "too many requests (HTTP 429)",
+    "HTTP 5xx": "server error (HTTP 5xx)",
+    "bad TLS": "no secure connection (bad TLS)",
+    "connection cut": "connection lost",
+    "dead host": "server not found",
+    "hash mismatch": "content changed since the crawl",
+    "no answer": "no answer",
+    "no result": "no answer",
+    "opted out": "opted out by its owner",
+    "over a limit": "too large or too slow",
+    "timed out": "timed out",
+}
+MINUS, TIMES = "\u2212", "\u00d7"
 PLURALS = {"class": "classes"}
 
 
 def arm_name(arm: str) -> str:
-    """How an arm is called; one that this version does not know keeps its own name."""
+    """An arm that this version does not know keeps its own name."""
     return ARMS.get(arm, arm.replace("_", " "))
+
+
+def stage_name(stage: str) -> str:
+    return STAGES.get(stage, stage)
 
 
 def number(value: float, digits: int = 1) -> str:
@@ -72,6 +119,35 @@ def columns(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
+def detail(reason: str) -> str:
+    """A counted reason (`HTTP 404`, `image: truncated`, `refused: scheme`) in plain words."""
+    if reason in DETAILS:
+        return DETAILS[reason]
+    kind, colon, rest = reason.partition(": ")
+    if colon and kind == "refused":
+        return f"not fetched, for safety: {rest}"
+    return rest if colon and kind in ("image", "tar", "text") else reason
+
+
+def why(image: GalleryImage, min_cosine: float | None) -> str:
+    """The exact reason, in a few words; empty when the outcome says all there is."""
+    if image.detail:
+        return detail(image.detail)
+    if image.outcome != "unlike its query" or image.fresh_cosine is None:
+        return ""
+    cosine = number(image.fresh_cosine, 2)
+    if min_cosine is None:
+        return f"cosine {cosine}"
+    least = number(min_cosine, 2)  # more digits where two would hide the difference
+    return f"cosine {number(image.fresh_cosine, 4) if cosine == least else cosine}, below {least}"
+
+
+def sentence(image: GalleryImage, min_cosine: float | None) -> str:
+    """All of it: `dead link: the link gave no image; page not found (HTTP 404)`."""
+    parts = [part for part in (OUTCOMES.get(image.outcome, ""), why(image, min_cosine)) if part]
+    return f"{image.outcome}: {'; '.join(parts)}" if parts else image.outcome
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The result of one target: who won, by how much, and what to keep in mind."""
@@ -86,11 +162,7 @@ class Verdict:
     def pieces(self, name: str) -> tuple[tuple[str, str], ...]:
         """The headline as (words, role), as honest when the method did not help as when it did."""
         if self.outcome == "unknown":
-            return (
-                ("No accuracy is known for ", ""),
-                (name, "name"),
-                (": no evaluation data was given.", ""),
-            )
+            return (name, "name"), (" was not evaluated: the target has no evaluation data.", "")
         ours = "mudg" if self.outcome == "better" else self.outcome
         both = ((f"{self.mudg} %", ours), (" against ", ""), (f"{self.zero_shot} % zero-shot", "plain"))
         points = ((f"{self.points} points", self.outcome), (f" {self.scope}.", ""))
@@ -98,9 +170,6 @@ class Verdict:
             return ("MUDG ", ""), *both, (" on ", ""), (name, "name"), (": ", ""), *points
         opening = {"worse": "MUDG is not better on ", "level": "MUDG makes no difference on "}[self.outcome]
         return (opening, ""), (name, "name"), (": ", ""), *both, (", ", ""), *points
-
-    def sentence(self, name: str) -> str:
-        return "".join(words for words, _ in self.pieces(name))
 
 
 def verdict(target: TargetReport) -> Verdict:
@@ -127,29 +196,29 @@ def _compare(target: TargetReport, mudg: DomainScores, plain: DomainScores, note
 
 def _caveats(target: TargetReport, mudg: DomainScores, plain: DomainScores, points: float) -> list[str]:
     """What a careful reader would ask about next."""
-    found = []
+    caveats = []
     if len(target.seeds) < 2:
-        found.append("One seed: the spread between runs is unknown.")
+        caveats.append("One seed: the spread between runs is unknown.")
     elif 0 < abs(points) <= math.hypot(mudg.std, plain.std):
-        found.append("The difference is within the spread between seeds.")
+        caveats.append("The difference is within the spread between seeds.")
     lower = [d for d, value in mudg.domains.items() if value < plain.domains.get(d, -math.inf)]
     if lower and points > 0:
-        found.append(f"MUDG is below zero-shot on {', '.join(shorten(d, 40) for d in lower[:5])}.")
+        caveats.append(f"MUDG is below zero-shot on {', '.join(shorten(d, 40) for d in lower[:5])}.")
     near = target.scores.get("nearest_neighbours")
     if near and mudg is target.scores.get("mudg") and near.mean >= mudg.mean:
-        found.append(f"Nearest neighbours alone reach {number(near.mean)} %, no less than MUDG.")
-    return found
+        caveats.append(f"Nearest neighbours alone reach {number(near.mean)} %, no less than MUDG.")
+    return caveats
 
 
-def summary(targets: tuple[TargetReport, ...], verdicts: Mapping[str, Verdict]) -> str:
+def summary(verdicts: Sequence[Verdict]) -> str:
     """One line over several targets."""
-    known = [v for v in verdicts.values() if v.outcome != "unknown"]
+    known = [v for v in verdicts if v.outcome != "unknown"]
     if not known:
-        return f"{count(len(targets), 'classifier')} trained; no evaluation data was given."
+        return f"{count(len(verdicts), 'classifier')} trained, none evaluated: no target has evaluation data."
     wins = sum(v.outcome == "better" for v in known)
     evaluated = count(len(known), "evaluated target")
     opening = f"MUDG is better than zero-shot on {wins} of {evaluated}"
     if not wins:
         opening = f"MUDG is not better than zero-shot on {evaluated}"
-    missing = len(targets) - len(known)
+    missing = len(verdicts) - len(known)
     return f"{opening}; {count(missing, 'target')} not evaluated." if missing else f"{opening}."

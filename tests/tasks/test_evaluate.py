@@ -12,7 +12,7 @@ import pytest
 from mudg_core.encode.models import load_clip
 from mudg_core.evaluate.images import EvaluationSet, Source
 from mudg_core.evaluate.match import warn_of_unmatched
-from mudg_core.report.measured import measures_of
+from mudg_core.report.seeds import measures_of
 from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.prompts import augmentations, of_descriptors

@@ -1,85 +1,93 @@
-"""Bar charts: accuracy by domain, labels before and after, the losses of descriptors."""
+"""Bar charts: named rows of bars, and columns between the axes of a plot."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import TypeVar
 
 from markupsafe import Markup
 
-from mudg_core.report.charts.svg import bar, chart, group, line, name_room, tag, text, ticks
-from mudg_core.report.data import Descriptor, DomainScores
-from mudg_core.report.words import arm_name, count, number, shorten
+from mudg_core.dataset.pseudo_labels import Hubness
+from mudg_core.evaluate.comparison import Comparison, RowScore
+from mudg_core.report.charts.plot import Plot
+from mudg_core.report.charts.svg import WIDTH, bar, chart, dot, group, line, name_room, tag, text, ticks
+from mudg_core.report.data import Descriptor, DomainScores, Timing
+from mudg_core.report.words import OUTCOMES, arm_name, count, duration, number, shorten, signed, stage_name
 
-WIDTH = 800.0
+T = TypeVar("T")
 MAX_DOMAINS = 8
-MAX_ROWS = 30
+MAX_LABELS = 30
 MAX_BINS = 24
+MAX_GAINS = 24
+MAX_STAGES = 30
+MAX_HUBS = 14
 CHARTED = ("zero_shot", "nearest_neighbours", "mudg")
-AVERAGED = tuple(f"{arm}_averaged" for arm in CHARTED)
+COLOURS = {"zero-shot": "arm-zero_shot", "nearest-neighbours": "arm-nearest_neighbours", "mudg": "arm-mudg"}
 
 
-def accuracy(scores: Mapping[str, DomainScores]) -> Markup:
-    """Grouped bars, a group for each domain and one, set apart, for their mean with its spread over seeds."""
-    arms = charted(scores)
-    domains = list(dict.fromkeys(d for arm in arms for d in scores[arm].domains))[:MAX_DOMAINS]
-    grid = ticks(0, max([1.0, *(_top(scores[arm]) for arm in arms)]), 5)
-    scale = 210 / grid[-1]
-    step = (WIDTH - 60) / (len(domains) + 1.25)
-    parts = [_gridline(34, WIDTH - 6, 240 - value * scale, number(value, 0)) for value in grid]
-    for place, domain in enumerate(domains):
-        values = [(arm, scores[arm].domains.get(domain, math.nan), 0.0) for arm in arms]
-        parts.append(_cluster(values, domain, 44 + place * step, step, scale))
-    left = 44 + (len(domains) + 0.25) * step
-    means = [(arm, scores[arm].mean, scores[arm].std) for arm in arms]
-    parts.append(bar(left - 4, 6, step + 8, 262, "panel", round_=6))
-    parts.append(_cluster(means, "mean ± std" if any(m[2] for m in means) else "mean", left, step, scale))
-    return chart("Accuracy in percent by domain: " + _spoken(arms, scores), WIDTH, 272.0, *parts)
+@dataclass(frozen=True)
+class Bar:
+    """Its words stand at its end, or at `reach` where that is further right; `aside` follows in grey."""
+
+    value: float
+    class_: str
+    words: str
+    tip: str = ""
+    style: str = "value"
+    aside: str = ""
+    reach: float = 0.0
 
 
-def charted(scores: Mapping[str, DomainScores]) -> list[str]:
-    """The arms that the chart shows: those with a single prompt, or else those with averaged ones."""
-    return [arm for arm in CHARTED if arm in scores] or [arm for arm in AVERAGED if arm in scores]
+@dataclass(frozen=True)
+class Row:
+    """A name and the bars beside it, one below the other."""
+
+    name: str
+    bars: Sequence[Bar]
+    tip: str = ""
 
 
-def _top(score: DomainScores) -> float:
-    values = (score.mean + score.std, *score.domains.values())
-    return max((value for value in values if math.isfinite(value)), default=1.0)
+@dataclass(frozen=True)
+class Bars:
+    """Rows whose bars start at `left`; a value is as many pixels long as `scale` says."""
+
+    rows: Sequence[Row]
+    left: float
+    scale: float
+    step: float = 26.0
+    thick: float = 18.0
+    top: float = 0.0
+    named: bool = True
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.step * len(self.rows)
+
+    def parts(self) -> list[Markup]:
+        return [part for place, row in enumerate(self.rows) for part in self._row(row, place)]
+
+    def _row(self, row: Row, place: int) -> list[Markup]:
+        top = self.top + place * self.step
+        middle = top + self.thick * len(row.bars) / 2 + 5
+        label = text(self.left - 12, middle, shorten(row.name, 24), "name", "end", tip=row.tip)
+        parts = [label] if self.named else []
+        for one in row.bars:
+            width, y = one.value * self.scale, top + self.thick / 2 + 5
+            x = self.left + max(one.value, one.reach) * self.scale + 8
+            parts.append(bar(self.left, top, width, self.thick, one.class_, one.tip))
+            parts.append(text(x, y, one.words, one.style))
+            if one.aside:
+                parts.append(text(x + 12 + 8.2 * len(one.words), y, one.aside, "tick"))
+            top += self.thick
+        return parts
 
 
-def _spoken(arms: Sequence[str], scores: Mapping[str, DomainScores]) -> str:
-    return ", ".join(f"{arm_name(arm)} {number(scores[arm].mean)} on average" for arm in arms)
-
-
-def _gridline(left: float, right: float, y: float, words: str) -> Markup:
-    return group([line((left, y), (right, y), "grid"), text(left - 8, y + 4, words, "tick", "end")])
-
-
-def _cluster(
-    values: Sequence[tuple[str, float, float]], name: str, left: float, step: float, scale: float
-) -> Markup:
-    """One bar for each arm, its value above it, the name of the group below."""
-    width = min(step * 0.84 / max(len(values), 1), 46)
-    start = left + (step - width * len(values)) / 2
-    parts = [
-        _column(arm, value, spread, name, start + place * width, width, scale)
-        for place, (arm, value, spread) in enumerate(values)
-        if math.isfinite(value)
-    ]
-    label = text(left + step / 2, 260, shorten(name, int(step / 7)), "name", "middle", tip=name)
-    return group([*parts, label])
-
-
-def _column(arm: str, value: float, spread: float, name: str, x: float, width: float, scale: float) -> Markup:
-    top = 240 - value * scale
-    tip = f"{arm_name(arm)}, {name}: {number(value)} %" + (f" ± {number(spread)}" if spread else "")
-    middle, reach = x + width / 2, spread * scale
-    whisker = [line((middle, top - reach), (middle, top + reach), "whisker")] if spread else []
-    words = number(value, 1 if width >= 27 else 0)
-    strong = "value strong" if arm.startswith("mudg") else "value"
-    mark = bar(x + 1, top, width - 2, 240 - top, f"arm-{arm.removesuffix('_averaged')}", tip)
-    return group([mark, *whisker, text(middle, top - 5 - reach, words, strong, "middle")])
+def _ends(rows: Sequence[T], limit: int) -> list[T]:
+    """The first and the last when there are too many rows for one chart."""
+    return list(rows) if len(rows) <= limit else [*rows[: limit // 2], *rows[-(limit // 2) :]]
 
 
 def labels(classes: Sequence[str], before: Sequence[int], after: Sequence[int]) -> Markup:
@@ -87,30 +95,248 @@ def labels(classes: Sequence[str], before: Sequence[int], after: Sequence[int]) 
 
     The two sides have their own scales: hundreds before and sixteen after would leave nothing to see.
     """
-    rows = _ends(sorted(zip(before, after, classes, strict=False), key=lambda r: (-r[0], r[2])))
-    tops = (max([1, *before]), max([1, *after]))
-    room = name_room([name for _, _, name in rows])
+    order = sorted(zip(before, after, classes, strict=False), key=lambda row: (-row[0], row[2]))
+    shown = _ends(order, MAX_LABELS)
+    room = name_room(name for _, _, name in shown)
     half = (WIDTH - room) / 2
     parts = [text(room, 14, "after pseudo-labelling", "head")]
     parts.append(text(room + half, 14, "in the training set", "head"))
-    for place, (old, new, name) in enumerate(rows):
-        y = 26.0 + place * 20
-        parts.append(text(room - 12, y + 11, shorten(name, 24), "name", "end", tip=name))
-        parts.append(_measure(room, y, (half - 70) * old / tops[0], old, "arm-zero_shot", name))
-        parts.append(_measure(room + half, y, (half - 70) * new / tops[1], new, "arm-mudg", name))
-    title = f"Images per class before and after selection, {count(len(rows), 'class')} shown"
-    return chart(title, WIDTH, 34.0 + 20 * len(rows), *parts)
+    sides = [
+        ("arm-zero_shot", before, [old for old, _, _ in shown]),
+        ("arm-mudg", after, [new for _, new, _ in shown]),
+    ]
+    for place, (class_, counts, amounts) in enumerate(sides):
+        rows = [
+            Row(name, [Bar(amount, class_, f"{amount:,}", f"{name}: {amount:,}")], name)
+            for amount, (_, _, name) in zip(amounts, shown, strict=True)
+        ]
+        scale = (half - 70) / max([1, *counts])
+        bars = Bars(rows, room + place * half, scale, step=20, thick=14, top=26, named=place == 0)
+        parts += bars.parts()
+    title = f"Images per class before and after selection, {count(len(shown), 'class')} shown"
+    return chart(title, WIDTH, 34.0 + 20 * len(shown), *parts)
 
 
-def _ends(rows: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """The first and the last when there are too many rows for one chart."""
-    half = MAX_ROWS // 2
-    return list(rows) if len(rows) <= MAX_ROWS else [*rows[:half], *rows[-half:]]
+def timings(stages: Sequence[Timing]) -> Markup:
+    """Wall time of each stage in the order it ran."""
+    rows = []
+    for stage in stages[:MAX_STAGES]:
+        seconds, words = stage.seconds if math.isfinite(stage.seconds) else 0.0, duration(stage.seconds)
+        name, artifacts = stage_name(stage.stage), count(stage.artifacts, "artifact")
+        one = Bar(seconds, "arm-mudg", words, f"{name}: {words}, {artifacts}", "value strong", artifacts)
+        rows.append(Row(name, [one], f"stage {stage.stage}"))
+    most = max([1e-9, *(row.bars[0].value for row in rows)])
+    bars = Bars(rows, name_room(row.name for row in rows), 440 / most, top=2)
+    title = f"Time of {count(len(rows), 'stage')}, {duration(sum(s.seconds for s in stages))} in all"
+    return chart(title, WIDTH, bars.bottom + 2, *bars.parts())
 
 
-def _measure(x: float, y: float, width: float, value: int, class_: str, name: str) -> Markup:
-    mark = bar(x, y, width, 14, class_, f"{name}: {value:,}")
-    return group([mark, text(x + width + 6, y + 11, f"{value:,}", "value")])
+def hubness(classes: Sequence[str], hubs: Hubness) -> Markup:
+    """Images of each class by cosine and by rank: the classes on which the two rules differ most, those that
+    cosines favour first."""
+    counts = list(zip(hubs.by_cosine, hubs.by_rank, range(len(classes)), strict=False))
+    greatest = sorted(counts, key=lambda row: (-abs(row[0] - row[1]), row[2]))[:MAX_HUBS]
+    rows = []
+    for cosine, rank, label in sorted(greatest, key=lambda row: (row[1] - row[0], row[2])):
+        name, hub = classes[label], label in hubs.cosine_hubs
+        tip = f"{name}: {cosine:,} by cosine, {rank:,} by rank{', a hub' if hub else ''}"
+        mark = "hub" if hub else ""
+        by_cosine = Bar(cosine, "arm-nearest_neighbours", f"{cosine:,}", tip, aside=mark)
+        rows.append(Row(name, [by_cosine, Bar(rank, "arm-mudg", f"{rank:,}", tip, "value strong")], tip))
+    room = name_room(row.name for row in rows)
+    most = max([1, *(one.value for row in rows for one in row.bars)])
+    bars = Bars(rows, room, (WIDTH - room - 90) / most, step=36, thick=13, top=3)
+    title = f"Images by cosine and by rank, {count(len(rows), 'class')} with the greatest differences"
+    return chart(title, WIDTH, bars.bottom, *bars.parts())
+
+
+def funnel(steps: Sequence[tuple[str, int]]) -> Markup:
+    """What is left after each step, with the share of the step before it."""
+    rows = []
+    for place, (name, value) in enumerate(steps):
+        tip, share = f"{name}: {value:,}", _share(steps[max(place - 1, 0)], value)
+        rows.append(Row(name, [Bar(value, "arm-mudg", f"{value:,}", tip, "value strong big", share)], name))
+    room = name_room((name for name, _ in steps), 20)
+    bars = Bars(rows, room, 440 / max([1, *(value for _, value in steps)]), step=46, thick=30, top=4)
+    necks = []
+    for place, (above, below) in enumerate(pairwise(value * bars.scale for _, value in steps), 1):
+        y = bars.top + place * bars.step
+        corners = [(room, y - 16), (room + above, y - 16), (room + below, y), (room, y)]
+        points = " ".join(f"{x:.1f},{at:.1f}" for x, at in corners)
+        necks.append(tag("polygon", points=points, class_="arm-mudg faint"))
+    title = "Funnel: " + ", ".join(f"{name} {value:,}" for name, value in steps)
+    return chart(title, WIDTH, max(bars.bottom - 14, 0.0), *necks, *bars.parts())
+
+
+def _share(before: tuple[str, int], value: int) -> str:
+    """What part of the step before is left; nothing when nothing was lost. More can come of less only where
+    images replace others."""
+    name, total = before
+    if total <= 0 or value == total:
+        return ""
+    if value > total:
+        return f"at least {value - total:,} replacements"
+    return f"{number(100 * value / total, 0 if value * 10 >= total else 1)} % of {name}"
+
+
+def outcomes(counts: Mapping[str, int]) -> Markup:
+    """One bar of all images that were tried, cut by outcome; the words are a legend beside it."""
+    total = max(sum(counts.values()), 1)
+    parts, x = [], 0.0
+    for outcome, class_ in outcome_classes(counts):
+        width = WIDTH * counts[outcome] / total
+        words = f"{outcome}: {counts[outcome]:,} ({number(100 * counts[outcome] / total)} %)"
+        parts.append(bar(x, 0, max(width - 2, 1), 22, class_, words, round_=3))
+        x += width
+    spoken = ", ".join(f"{outcome} {counts[outcome]:,}" for outcome, _ in outcome_classes(counts))
+    return chart(f"Outcomes of the images that were tried: {spoken}", WIDTH, 22.0, *parts, kind="strip")
+
+
+def outcome_classes(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """(outcome, its CSS class) in the order of the bar; unknown outcomes last."""
+    known = [(name, f"outcome-{place}") for place, name in enumerate(OUTCOMES) if counts.get(name)]
+    return known + [(name, "outcome-other") for name in sorted(counts) if name not in OUTCOMES]
+
+
+def comparison(made: Comparison) -> Markup:
+    """All rows, group by group, against a line at zero-shot. The axis starts near the lowest bar: rows differ
+    by points, and from 0 they would all look the same."""
+    values = [value for row in made.rows for value in _values(row) if math.isfinite(value)]
+    marks = ticks(max(0.0, min(values, default=0.0) - 2), max(values, default=1.0), 6)
+    left = name_room(row.name for row in made.rows)
+    scale = (WIDTH - left - 70) / (marks[-1] - marks[0])
+    parts, y = list[Markup](), 0.0
+    for name, rows in groupby(made.rows, key=lambda row: row.group):
+        own = list(rows)
+        bars = Bars([_compared(row, marks[0]) for row in own], left, scale, step=22, thick=15, top=y + 30)
+        parts += [text(left, y + 20, name, "head"), *bars.parts()]
+        for place, row in enumerate(own):
+            middle = bars.top + place * bars.step + 7.5
+            ends = [(left + (value - marks[0]) * scale, middle) for value in _interval(row)]
+            parts += [line(ends[0], ends[1], "whisker")] if ends else []
+            for backbone, value in row.paper.items():
+                x, tip = left + (value - marks[0]) * scale, f"paper, {backbone}: {number(value)} %"
+                parts.append(dot(x, middle, 4, "dot arm-zero_shot", tip))
+        y = bars.bottom
+    plain = made.row("zero-shot")
+    lines = [(value, "grid") for value in marks] + ([(plain.mean, "axis")] if plain else [])
+    grid = [
+        line((left + (value - marks[0]) * scale, 8), (left + (value - marks[0]) * scale, y), class_)
+        for value, class_ in lines
+    ]
+    names = [
+        text(left + (value - marks[0]) * scale, y + 16, number(value, 0), "tick", "middle") for value in marks
+    ]
+    spoken = ", ".join(f"{row.name} {number(row.mean)}" for row in made.rows)
+    title = f"Accuracy in percent on {made.target}: {spoken}"
+    return chart(title, WIDTH, y + 24, *grid, *names, *parts)
+
+
+def _values(row: RowScore) -> list[float]:
+    return [row.mean, *_interval(row), *row.paper.values()]
+
+
+def _interval(row: RowScore) -> tuple[float, ...]:
+    """The ends of the 95 % interval, where there is one."""
+    return (row.accuracy.low, row.accuracy.high) if row.accuracy else ()
+
+
+def _compared(row: RowScore, start: float) -> Row:
+    if not math.isfinite(row.mean):
+        return Row(row.name, [], row.about)
+    interval = [number(value) for value in _interval(row)]
+    tip = f"{row.name} ({row.about}): {number(row.mean)} %"
+    tip += f", 95 % interval {' to '.join(interval)}" if interval else ""
+    style = "value strong" if row.name == "mudg" else "value"
+    reach, class_ = max(_values(row)) - start, COLOURS.get(row.name, "arm-mudg soft")
+    mean = Bar(row.mean - start, class_, number(row.mean), tip, style, reach=reach)
+    return Row(row.name, [mean], row.about)
+
+
+def class_gains(classes: Sequence[str], before: Sequence[float], after: Sequence[float]) -> Markup:
+    """Zero-shot to MUDG for each class, greatest gain first; of many, the ends, where the news is."""
+    rows = [(b, a, n) for b, a, n in zip(before, after, classes, strict=False) if math.isfinite(a - b)]
+    shown = _ends(sorted(rows, key=lambda row: (row[0] - row[1], row[2])), MAX_GAINS)
+    bottom, left = 30.0 + 22 * len(shown), name_room(name for _, _, name in shown)
+    scale = (WIDTH - left - 80) / 100
+    parts: list[Markup] = []
+    for value in ticks(0, 100, 5):
+        x, words = left + value * scale, f"{value:.0f}" + (" %" if value == 100 else "")
+        parts += [line((x, 22), (x, bottom), "grid"), text(x, 14, words, "tick", "middle")]
+    for place, (plain, ours, name) in enumerate(shown):
+        parts.append(_dumbbell(plain, ours, name, left, scale, 38.0 + 22 * place))
+    title = f"Accuracy of each class, zero-shot to MUDG, {count(len(shown), 'class')} shown"
+    return chart(title, WIDTH, bottom + 4, *parts)
+
+
+def _dumbbell(plain: float, ours: float, name: str, left: float, scale: float, y: float) -> Markup:
+    start, end = left + plain * scale, left + ours * scale
+    gain = round(ours, 1) - round(plain, 1)
+    side = "up" if gain > 0 else "down" if gain < 0 else "same"
+    return group(
+        [
+            tag("title", f"{name}: {number(plain)} % to {number(ours)} %"),
+            text(left - 12, y + 4, shorten(name, 24), "name", "end"),
+            line((start, y), (end, y), f"link {side}"),
+            dot(start, y, 4.0, "arm-zero_shot"),
+            dot(end, y, 5.5, "arm-mudg"),
+            text(WIDTH - 6, y + 4, signed(gain), f"value {side}", "end"),
+        ]
+    )
+
+
+def accuracy(scores: Mapping[str, DomainScores]) -> Markup:
+    """Grouped columns, a group for each domain and one, set apart, for their mean with its spread over
+    seeds."""
+    arms = charted_arms(scores)
+    domains = list(dict.fromkeys(d for arm in arms for d in scores[arm].domains))[:MAX_DOMAINS]
+    tops = [v for arm in arms for v in (scores[arm].mean + scores[arm].std, *scores[arm].domains.values())]
+    apart = len(domains) + 0.25
+    room = int(740 / (apart + 1) / 7)
+    mean = "mean ± std" if any(scores[arm].std for arm in arms) else "mean"
+    names = [(place + 0.5, shorten(name, room)) for place, name in enumerate(domains)]
+    spoken = ", ".join(f"{arm_name(arm)} {number(scores[arm].mean)} on average" for arm in arms)
+    plot = Plot(
+        title=f"Accuracy in percent by domain: {spoken}",
+        series=[],
+        x_ticks=[(0.0, ""), *names, (apart + 0.5, mean), (apart + 1, "")],
+        x_name="",
+        y_ticks=ticks(0, max([1.0, *(value for value in tops if math.isfinite(value))]), 5),
+        y_words=lambda value: number(value, 0),
+        height=284.0,
+    )
+    (left, _), (right, _) = plot.at((apart, 0)), plot.at((apart + 1, 0))
+    panel = bar(left, 6, right - left, 262, "panel", round_=6)
+    parts = []
+    for place, name in enumerate(domains):
+        values = [(arm, scores[arm].domains.get(name, math.nan), 0.0) for arm in arms]
+        parts += _columns(plot, place, name, values)
+    parts += _columns(plot, apart, mean, [(arm, scores[arm].mean, scores[arm].std) for arm in arms])
+    return plot.draw(*parts, behind=[panel])
+
+
+def charted_arms(scores: Mapping[str, DomainScores]) -> list[str]:
+    """The arms that the chart shows: those with a single prompt, or else those with averaged ones."""
+    averaged = [f"{arm}_averaged" for arm in CHARTED]
+    return [arm for arm in CHARTED if arm in scores] or [arm for arm in averaged if arm in scores]
+
+
+def _columns(plot: Plot, start: float, name: str, values: Sequence[tuple[str, float, float]]) -> list[Markup]:
+    """One column for each arm, with its spread, and its value above it."""
+    (zero, foot), (one, _) = plot.at((start, 0)), plot.at((start + 1, 0))
+    width = min((one - zero) * 0.84 / max(len(values), 1), 46)
+    parts = []
+    for place, (arm, value, spread) in enumerate(values):
+        if not math.isfinite(value):
+            continue
+        x = (zero + one - width * len(values)) / 2 + place * width
+        top, end = (plot.at((start, level))[1] for level in (value, value + spread))
+        tip = f"{arm_name(arm)}, {name}: {number(value)} %" + (f" ± {number(spread)}" if spread else "")
+        parts.append(bar(x + 1, top, width - 2, foot - top, f"arm-{arm.removesuffix('_averaged')}", tip))
+        middle, style = x + width / 2, "value strong" if arm.startswith("mudg") else "value"
+        parts += [line((middle, 2 * top - end), (middle, end), "whisker")] if spread else []
+        parts.append(text(middle, end - 5, number(value, 1 if width >= 27 else 0), style, "middle"))
+    return parts
 
 
 def descriptor_losses(descriptors: Sequence[Descriptor], groups: int) -> Markup:
@@ -120,24 +346,20 @@ def descriptor_losses(descriptors: Sequence[Descriptor], groups: int) -> Markup:
     size = max(1, math.ceil((high - low + 1) / MAX_BINS))
     edges = list(range(low, high + size + 1, size))
     bins = [[d for d in descriptors if a <= d.loss < b] for a, b in pairwise(edges)]
-    width = min(WIDTH / len(bins), 64)
-    scale = 130 / max(len(b) for b in bins) if values else 0.0
-    parts: list[str] = [line((0, 155), (width * len(bins), 155), "axis")]
+    width, scale = min(WIDTH / len(bins), 64), 130 / max(1, *(len(inside) for inside in bins))
+    parts = [line((0, 155), (width * len(bins), 155), "axis")]
     for place, inside in enumerate(bins):
         name = str(edges[place]) if size == 1 else f"{edges[place]}-{edges[place + 1] - 1}"
-        parts.append(_stack(inside, name, place * width, width, scale))
-    words = f"loss: how many of {count(groups, 'group')} of similar classes are pulled together"
+        chosen, x = sum(d.chosen for d in inside), place * width
+        tip = f"loss {name}: {count(len(inside), 'descriptor')}, {chosen} chosen"
+        for amount, class_ in ((len(inside), "arm-zero_shot soft"), (chosen, "arm-mudg")):
+            if amount:
+                height = amount * scale
+                parts.append(bar(x + 1, 155 - height, width - 2, height, class_, tip))
+        if inside:
+            top = 150 - len(inside) * scale
+            parts.append(text(x + width / 2, top, str(len(inside)), "value", "middle"))
+        parts.append(text(x + width / 2, 172, name, "tick", "middle"))
+    words = f"loss: in how many of {count(groups, 'group')} of similar classes it raises the mean cosine"
     parts.append(text(1, 192, f"{words}; lower is better", "tick"))
     return chart(f"Losses of {count(len(values), 'descriptor')}", WIDTH, 198.0, *parts)
-
-
-def _stack(inside: Sequence[Descriptor], name: str, x: float, width: float, scale: float) -> Markup:
-    chosen = sum(d.chosen for d in inside)
-    full, part = len(inside) * scale, chosen * scale
-    tip = f"loss {name}: {count(len(inside), 'descriptor')}, {chosen} chosen"
-    marks = [bar(x + 1, 155 - full, width - 2, full, "arm-zero_shot soft", tip)] if inside else []
-    if chosen:
-        marks.append(bar(x + 1, 155 - part, width - 2, part, "arm-mudg", tip))
-    if inside:
-        marks.append(text(x + width / 2, 150 - full, str(len(inside)), "value", "middle"))
-    return tag("g", *marks, text(x + width / 2, 172, name, "tick", "middle"))

@@ -15,16 +15,19 @@ from mudg_core.dataset.pseudo_labels import Hubness
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.evaluate.measures import Bin, Calibration
 from mudg_core.report.data import (
+    AlphaPoint,
+    ArmMeasures,
+    ConfusedPair,
     Descriptor,
     DomainScores,
     GalleryImage,
     IndexReport,
     LineageNode,
+    Measures,
     ReportData,
     TargetReport,
     Timing,
 )
-from mudg_core.report.measured import AlphaPoint, ArmMeasures, ConfusedPair, Measures
 
 ANIMALS = (
     "cat",

@@ -11,14 +11,12 @@ from markupsafe import Markup
 
 from mudg_core.dataset.pseudo_labels import Hubness
 from mudg_core.evaluate.measures import Bin, Calibration
-from mudg_core.report import charts
-from mudg_core.report.charts.layers import depths, layout
-from mudg_core.report.charts.lines import MAX_POINTS, smooth, thin
-from mudg_core.report.charts.pairs import MAX_HUBS
-from mudg_core.report.charts.scatter import KINDS
+from mudg_core.report.charts import bars, lineage, plot
+from mudg_core.report.charts.bars import MAX_HUBS
+from mudg_core.report.charts.lineage import depths, layout
+from mudg_core.report.charts.plot import KINDS, MAX_POINTS, smooth, thin
 from mudg_core.report.charts.svg import log_ticks, tag, ticks
-from mudg_core.report.data import Descriptor, DomainScores, LineageNode, Timing
-from mudg_core.report.measured import AlphaPoint
+from mudg_core.report.data import AlphaPoint, Descriptor, DomainScores, LineageNode, Timing
 from mudg_core.report.words import columns, duration, number, shorten, signed
 from tests.core.report.fake import fake_lineage, fake_map, fake_report, fake_target
 
@@ -26,24 +24,22 @@ TARGET, REPORT = fake_target(seeds=3, extras=True), fake_report()
 assert REPORT.index and TARGET.hubness and TARGET.map and TARGET.measures
 CALIBRATED = {arm: found.calibration for arm, found in TARGET.measures.arms.items()}
 EVERY = {
-    "accuracy": charts.accuracy(TARGET.scores),
-    "alpha": charts.alpha_curve(TARGET.measures.alpha),
-    "reliability": charts.reliability(CALIBRATED),
-    "confidences": charts.confidences(CALIBRATED),
-    "gains": charts.class_gains(
-        TARGET.classes, *(TARGET.class_accuracy[arm] for arm in ("zero_shot", "mudg"))
-    ),
-    "labels": charts.labels(TARGET.classes, TARGET.labels_before, TARGET.labels_after),
-    "descriptors": charts.descriptor_losses(TARGET.descriptors, TARGET.groups),
-    "funnel": charts.funnel(TARGET.funnel),
-    "hubness": charts.hubness(TARGET.classes, TARGET.hubness),
-    "map": charts.class_map(TARGET.map, TARGET.classes),
-    "outcomes": charts.outcomes(TARGET.outcomes),
-    "training": charts.training(TARGET.losses),
-    "recall": charts.recall(REPORT.index.recall_at_1),
-    "objective": charts.objective([step[0] for step in REPORT.index.objectives], "k-means", "arm-mudg"),
-    "timings": charts.timings(REPORT.timings),
-    "lineage": charts.lineage(REPORT.lineage),
+    "accuracy": bars.accuracy(TARGET.scores),
+    "alpha": plot.alpha_curve(TARGET.measures.alpha),
+    "reliability": plot.reliability(CALIBRATED),
+    "confidences": plot.confidences(CALIBRATED),
+    "gains": bars.class_gains(TARGET.classes, *(TARGET.class_accuracy[arm] for arm in ("zero_shot", "mudg"))),
+    "labels": bars.labels(TARGET.classes, TARGET.labels_before, TARGET.labels_after),
+    "descriptors": bars.descriptor_losses(TARGET.descriptors, TARGET.groups),
+    "funnel": bars.funnel(TARGET.funnel),
+    "hubness": bars.hubness(TARGET.classes, TARGET.hubness),
+    "map": plot.class_map(TARGET.map, TARGET.classes),
+    "outcomes": bars.outcomes(TARGET.outcomes),
+    "training": plot.training(TARGET.losses),
+    "recall": plot.recall(REPORT.index.recall_at_1),
+    "objective": plot.objective([step[0] for step in REPORT.index.objectives], "k-means", "arm-mudg"),
+    "timings": bars.timings(REPORT.timings),
+    "lineage": lineage.lineage(REPORT.lineage),
 }
 
 
@@ -69,55 +65,53 @@ def test_accuracy_prints_each_value_and_the_mean_apart() -> None:
 
 def test_reliability_and_confidence_follow_the_bins() -> None:
     found = Calibration(10.0, 50.0, 40.0, [Bin(0.2, 0.4, 30, 30.0, 10.0), Bin(0.8, 1.0, 10, 90.0, 90.0)])
-    dots = ElementTree.fromstring(charts.reliability({"mudg": found})).findall(".//circle")
+    dots = ElementTree.fromstring(plot.reliability({"mudg": found})).findall(".//circle")
     (low, lower), (high, higher) = ((float(dot.get("cx", "")), float(dot.get("cy", ""))) for dot in dots)
     assert low < high and lower > higher
-    assert "30 answers, 30.0 % sure, 10.0 % right" in (dots[0][0].text or "")
-    bars = ElementTree.fromstring(charts.confidences({"mudg": found})).findall(".//rect")
+    assert "30 predictions, confidence 30.0 %, accuracy 10.0 %" in (dots[0][0].text or "")
+    bars = ElementTree.fromstring(plot.confidences({"mudg": found})).findall(".//rect")
     heights = [float(bar.get("height", "")) for bar in bars]
     assert heights[0] == pytest.approx(3 * heights[1], rel=0.01)
-    assert [bar[0].text for bar in bars] == ["MUDG: 75.0 % of answers", "MUDG: 25.0 % of answers"]
+    assert [bar[0].text for bar in bars] == ["MUDG: 75.0 % of predictions", "MUDG: 25.0 % of predictions"]
 
 
 def test_the_way_between_the_weights_has_two_lines_and_a_band_over_seeds() -> None:
     assert TARGET.measures
     points = TARGET.measures.alpha
-    drawn = ElementTree.fromstring(charts.alpha_curve(points))
+    drawn = ElementTree.fromstring(plot.alpha_curve(points))
     assert len(drawn.findall(".//circle")) == 2 * len(points) and 'class="band' in EVERY["alpha"]
     alone = [AlphaPoint(point.alpha, point.single, point.averaged, 0.0) for point in points]
-    assert 'class="band' not in charts.alpha_curve(alone)
+    assert 'class="band' not in plot.alpha_curve(alone)
 
 
 def test_many_domains_are_cut() -> None:
     scores = {"mudg": DomainScores(50.0, 0.0, {f"domain {i}": 50.0 for i in range(40)})}
-    assert len(ElementTree.fromstring(charts.accuracy(scores)).findall(".//rect")) == 8 + 1 + 1
+    assert len(ElementTree.fromstring(bars.accuracy(scores)).findall(".//rect")) == 8 + 1 + 1
 
 
 def test_charts_of_nothing_and_of_nonsense() -> None:
     nan = math.nan
     hard = [
-        charts.accuracy({"mudg": DomainScores(nan, nan, {"a": nan})}),
-        charts.class_gains(("a",), (nan,), (1.0,)),
-        charts.alpha_curve(()),
-        charts.alpha_curve([AlphaPoint(0.0, nan, 1.0, nan), AlphaPoint(1.0, 2.0, 2.0, 0.0)]),
-        charts.reliability({}),
-        charts.confidences({"mudg": Calibration(0.0, 0.0, 0.0, [])}),
-        charts.labels((), (), ()),
-        charts.descriptor_losses((), 0),
-        charts.descriptor_losses(
-            [Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)], 10_000
-        ),
-        charts.funnel((("a", 0), ("b", 0))),
-        charts.outcomes({"new reason": 0}),
-        charts.hubness((), Hubness((), (), nan, nan, (), 0.0, ())),
-        charts.hubness(("a",), Hubness((0,), (0,), nan, nan, (7,), 0.0, ())),
-        charts.class_map(fake_map(3, points=5), ("only one name",)),
-        charts.training(((nan,), (), (1.0,))),
-        charts.recall({0: 0.5}),
-        charts.recall({8: nan}),
-        charts.objective([], "x", "y"),
-        charts.timings([Timing("x", 1, nan), Timing("y", 1, 0.0)]),
-        charts.lineage(
+        bars.accuracy({"mudg": DomainScores(nan, nan, {"a": nan})}),
+        bars.class_gains(("a",), (nan,), (1.0,)),
+        plot.alpha_curve(()),
+        plot.alpha_curve([AlphaPoint(0.0, nan, 1.0, nan), AlphaPoint(1.0, 2.0, 2.0, 0.0)]),
+        plot.reliability({}),
+        plot.confidences({"mudg": Calibration(0.0, 0.0, 0.0, [])}),
+        bars.labels((), (), ()),
+        bars.descriptor_losses((), 0),
+        bars.descriptor_losses([Descriptor("x", 10_000, 0.0, True), Descriptor("y", 0, 0.0, False)], 10_000),
+        bars.funnel((("a", 0), ("b", 0))),
+        bars.outcomes({"new reason": 0}),
+        bars.hubness((), Hubness((), (), nan, nan, (), 0.0, ())),
+        bars.hubness(("a",), Hubness((0,), (0,), nan, nan, (7,), 0.0, ())),
+        plot.class_map(fake_map(3, points=5), ("only one name",)),
+        plot.training(((nan,), (), (1.0,))),
+        plot.recall({0: 0.5}),
+        plot.recall({8: nan}),
+        plot.objective([], "x", "y"),
+        bars.timings([Timing("x", 1, nan), Timing("y", 1, 0.0)]),
+        lineage.lineage(
             [LineageNode("a/1", "a", "1", "", "", ("b/1",)), LineageNode("b/1", "b", "1", "", "", ("a/1",))]
         ),
     ]
@@ -129,7 +123,7 @@ def test_charts_of_nothing_and_of_nonsense() -> None:
 def test_the_map_draws_every_point_once_with_its_kind() -> None:
     for size, coloured in ((4, True), (12, True), (13, False)):
         points, names = fake_map(size, points=400), tuple(f"name {i}" for i in range(size))
-        root = ElementTree.fromstring(charts.class_map(points, names))
+        root = ElementTree.fromstring(plot.class_map(points, names))
         assert len(list(root.iter("circle"))) == 400
         tips = [node.text or "" for node in root.iter("title")]
         both = points.chosen & points.nearest
@@ -150,18 +144,18 @@ def test_points_stay_inside_the_map() -> None:
 def test_hubness_shows_the_greatest_differences_and_names_hubs() -> None:
     found = Hubness(tuple([100] * 40), tuple([100 + i for i in range(39)] + [20]), 0.0, 2.0, (38,), 0.0, ())
     names = tuple(f"name-{i}" for i in range(40))
-    shown = [word for word in words(charts.hubness(names, found)) if word.startswith("name")]
+    shown = [word for word in words(bars.hubness(names, found)) if word.startswith("name")]
     assert len(shown) == MAX_HUBS and shown[0] == "name-38" and shown[-1] == "name-39"
-    assert "name-3" not in shown and words(charts.hubness(names, found)).count("hub") == 1
+    assert "name-3" not in shown and words(bars.hubness(names, found)).count("hub") == 1
 
 
-def test_more_than_before_are_stand_ins_and_not_a_share() -> None:
-    shown = words(charts.funnel((("selected", 100), ("fetched", 130), ("kept", 65))))
-    assert "at least 30 stand-ins" in shown and "50 % of fetched" in shown
+def test_more_than_before_are_replacements_and_not_a_share() -> None:
+    shown = words(bars.funnel((("selected", 100), ("fetched", 130), ("kept", 65))))
+    assert "at least 30 replacements" in shown and "50 % of fetched" in shown
 
 
 def test_shards_are_one_box_of_the_lineage() -> None:
-    shown = words(charts.lineage(fake_lineage(shards=300)))
+    shown = words(lineage.lineage(fake_lineage(shards=300)))
     assert shown.count("\u00d7 300") == 2 and len(shown) < 40
 
 

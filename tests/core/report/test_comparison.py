@@ -6,8 +6,9 @@ import re
 
 from mudg_core.evaluate.comparison import Comparison, RowScore
 from mudg_core.evaluate.uncertainty import Estimate
-from mudg_core.report.charts import comparison
-from mudg_core.report.comparison import render_comparison, summary
+from mudg_core.report.charts.bars import comparison
+from mudg_core.report.page import comparison_summary as summary
+from mudg_core.report.page import render_comparison
 
 HOSTILE = '<script>alert("1")</script>'
 

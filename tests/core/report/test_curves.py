@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from mudg_core.index.recall import Point, wilson
-from mudg_core.report.charts import objective_curves, recall_curves
-from mudg_core.report.charts.curves import log_ticks
+from mudg_core.report.charts.curves import objective_curves, recall_curves
+from mudg_core.report.charts.svg import log_ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 

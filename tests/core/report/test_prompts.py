@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from mudg_core.evaluate.prompts import MethodScore, PromptStudy, Spot
-from mudg_core.report.charts import prompt_study
+from mudg_core.report.charts.curves import prompt_study
 from tests.core.report.test_curves import lines, words
 
 METHODS = (

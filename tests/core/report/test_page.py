@@ -15,13 +15,12 @@ import pytest
 
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, SPARE, UNLIKE, UNREADABLE
 from mudg_core.dataset.warning import TargetWarning
-from mudg_core.report.data import DomainScores, ReportData, TargetReport
+from mudg_core.report.data import DomainScores, ReportData, TargetReport, Timing
 from mudg_core.report.gallery import MAX_IMAGES, safe_link
-from mudg_core.report.html import render
-from mudg_core.report.panels import warning_view
-from mudg_core.report.reasons import detail, sentence
-from mudg_core.report.words import verdict
-from tests.core.report.fake import fake_report, fake_target
+from mudg_core.report.page import render
+from mudg_core.report.tables import warning_view
+from mudg_core.report.words import detail, sentence, verdict
+from tests.core.report.fake import fake_lineage, fake_report, fake_target
 
 EVIL = "<script>alert(1)</script>"
 VOID = {"meta", "img", "input", "br", "link"}
@@ -150,8 +149,8 @@ def test_several_targets_are_summed_up_and_linked() -> None:
 def test_without_evaluation_data_it_says_so_and_shows_the_rest() -> None:
     html = render(fake_report(fake_target(evaluated=False)))
     page = Page(html)
-    assert heading(html) == "No accuracy is known for animals: no evaluation data was given."
-    assert "nothing is known about the accuracy" in page.text
+    assert heading(html) == "animals was not evaluated: the target has no evaluation data."
+    assert "the accuracy of this classifier is unknown" in page.text
     assert "Descriptors" in page.text and "Training" in page.text and page.count("img") > 100
 
 
@@ -187,7 +186,7 @@ def test_any_number_of_classes(size: int) -> None:
         assert len(shown) == 300
 
 
-SECTIONS = ("warnings:", "Map of the images", "Hubs", "Confusions", "Confidence", "Between the weights")
+SECTIONS = ("warnings:", "Map of the images", "Hubs", "Confusions", "Calibration", "Between the weights")
 
 
 def test_what_a_run_lacks_is_left_out() -> None:
@@ -195,12 +194,38 @@ def test_what_a_run_lacks_is_left_out() -> None:
     assert not any(words in old for words in SECTIONS) and all(words in new for words in SECTIONS)
 
 
+def test_a_run_without_nearest_neighbours_shows_the_other_arms() -> None:
+    target = fake_target(extras=True)
+    assert target.measures
+    arms = [arm for arm in target.scores if not arm.startswith("nearest")]
+    fewer = dataclasses.replace(
+        target,
+        scores={arm: target.scores[arm] for arm in arms},
+        class_accuracy={arm: target.class_accuracy[arm] for arm in arms if arm in target.class_accuracy},
+        measures=dataclasses.replace(
+            target.measures, arms={arm: target.measures.arms[arm] for arm in ("zero_shot", "mudg")}
+        ),
+    )
+    page = Page(render(fake_report(fewer)))
+    assert "Nearest neighbours" not in page.text and verdict(fewer) == verdict(target)
+    assert page.text.count("Zero-shot") >= 3 and all(words in page.text for words in SECTIONS)
+
+
+def test_stages_are_called_as_in_the_plan() -> None:
+    nodes = fake_lineage()
+    picks = dataclasses.replace(nodes[-1], stage="picks", ref="picks/0123456789ab")
+    report = dataclasses.replace(fake_report(), lineage=(*nodes, picks))
+    timings = (*report.timings, Timing("picks", 1, 2.0))
+    shown = re.findall(r"<text[^>]*>([^<]*)", render(dataclasses.replace(report, timings=timings)))
+    assert shown.count("select") == 2 and shown.count("finetune") == 2 and "picks" not in shown
+
+
 def test_a_loss_is_told_out_of_the_groups_there_are() -> None:
     target = fake_target()
     page = render(fake_report(target))
     worst = target.descriptors[-1]
     assert f'<td class="n">{worst.loss} of 16</td>' in page
-    assert "loss: how many of 16 groups of similar classes are pulled together" in page
+    assert "loss: in how many of 16 groups of similar classes it raises the mean cosine" in page
     warned = TargetWarning("descriptors", (), "Eq. 4 could not choose", {"pool": 9})
     page = render(fake_report(dataclasses.replace(target, warnings=(warned,))))
     assert "Descriptors that Eq. 4 did not choose" in page and "Eq. 4 could not choose" in page

@@ -1,22 +1,18 @@
-"""What only some runs have is read where it is, and missed nowhere."""
+"""The funnel, and what only some runs have."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mudg_core.dataset.image_map import MAP
 from mudg_core.dataset.pseudo_labels import Hubness, Retrieved
-from mudg_core.dataset.warning import TargetWarning
-from mudg_core.report.extras import funnel_by_class, funnel_of, hubness_of, map_of, min_cosine_of, warnings_of
-from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from tests.core.report.fake import fake_map
+from mudg_core.report.funnel import funnel_by_class, funnel_of
+from mudg_core.report.gather import hubness_of, min_cosine_of
+from mudg_core.storage import ArtifactStore, Facts, Recipe
 from tests.support.training_sets import IMAGES, make, make_dataset, store_at
 
 
@@ -60,8 +56,9 @@ def test_the_funnel_of_each_class_adds_up_to_the_funnel(store: ArtifactStore) ->
 
 
 def test_the_threshold_of_the_filter_is_known(store: ArtifactStore) -> None:
-    assert min_cosine_of(store, make_dataset(store)) == 0.25
-    assert min_cosine_of(store, make(store, "dataset", {"dataset.min_cosine": -1.0}, {"x": 0})) is None
+    assert min_cosine_of(store.manifest(make_dataset(store))) == 0.25
+    no_filter = make(store, "dataset", {"dataset.min_cosine": -1.0}, {"x": 0})
+    assert min_cosine_of(store.manifest(no_filter)) is None
 
 
 def test_hubness(store: ArtifactStore) -> None:
@@ -73,22 +70,3 @@ def test_hubness(store: ArtifactStore) -> None:
 def test_older_artifacts_have_none_of_it(store: ArtifactStore) -> None:
     old = make(store, "labels", {}, {"labels.parquet": 0})
     assert hubness_of(store, old) is None
-    assert warnings_of(store, None) == () and map_of(store, None) is None
-
-
-def test_warnings(store: ArtifactStore) -> None:
-    known = TargetWarning("twins", ("cat", "kitten"), "m", {"cosine": 0.9})
-    lines = [asdict(known)]
-    assert warnings_of(store, make(store, "warnings", {}, {"warnings.json": lines})) == (known,)
-
-
-def test_the_map_is_read_from_its_artifact(store: ArtifactStore) -> None:
-    drawn = fake_map(5, points=30)
-
-    def write(folder: Path) -> Facts:
-        drawn.write(folder / MAP)
-        return Facts()
-
-    ref: ArtifactRef = store.build(Recipe(stage="map", algorithm=1), write)
-    found = map_of(store, ref)
-    assert found is not None and np.array_equal(found.row, drawn.row) and found.images == drawn.images

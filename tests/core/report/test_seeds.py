@@ -10,11 +10,10 @@ import pytest
 
 from mudg_core.evaluate.classifier import Curve, CurvePoint
 from mudg_core.evaluate.measures import answer, measure
-from mudg_core.report.data import TargetReport
-from mudg_core.report.measured import AlphaPoint, Measures, measures_of
-from mudg_core.report.measured_view import measures_view
+from mudg_core.report import tables
+from mudg_core.report.data import AlphaPoint, Measures
+from mudg_core.report.seeds import measures_of
 from tests.core.index.making import sphere
-from tests.core.report.fake import fake_target
 
 
 def scores(seed: int, alpha: bool = True) -> dict[str, Any]:
@@ -84,13 +83,6 @@ def test_runs_without_measures_have_none() -> None:
     assert measures_of([{"mudg": {"single": {"mean": 1.0}, "averaged": {"mean": 1.0}}}]) is None
 
 
-def view(found: Measures) -> Any:
-    target: TargetReport = replace(fake_target(), measures=found)
-    shown = measures_view(target)
-    assert shown is not None
-    return shown
-
-
 def test_it_is_said_in_words() -> None:
     found = measures(1)
     best = (
@@ -98,17 +90,18 @@ def test_it_is_said_in_words() -> None:
         AlphaPoint(0.5, 64.5, 60.0, 0.0),
         AlphaPoint(1.0, 62.0, 60.0, 0.0),
     )
-    assert "At alpha 0.5 accuracy is 2.5 points above" in view(replace(found, alpha=best)).alpha_words
-    assert "are the best of these" in view(found).alpha_words
+    assert "Alpha 0.5 is best: 2.5 points above" in tables.alpha_summary(replace(found, alpha=best))
+    assert "are the best of these" in tables.alpha_summary(found)
     mudg = found.arms["mudg"]
     for confidence, words in (
-        (90.0, "too sure of itself"),
-        (50.5, "at their word"),
-        (20.0, "surer than it says"),
+        (90.0, "is overconfident: its mean confidence is 40.0 points above"),
+        (50.5, "well calibrated"),
+        (20.0, "is underconfident: its mean confidence is 30.0 points below"),
     ):
         sure = replace(mudg.calibration, confidence=confidence, accuracy=50.0)
         changed = replace(found, arms={"mudg": replace(mudg, calibration=sure)})
-        assert words in view(changed).said
+        assert words in tables.calibration_summary(changed)
     few = replace(found, arms={"mudg": replace(mudg, top5=None)})
-    assert "top 5" not in view(few).columns and "top 5" in view(found).columns
-    assert all(len(row.cells) == len(view(few).columns) for row in view(few).rows)
+    columns = tables.calibration_columns(few)
+    assert "top 5" not in columns and "top 5" in tables.calibration_columns(found)
+    assert all(len(cells) == len(columns) for _, _, cells in tables.calibration_rows(few))

@@ -1,68 +1,28 @@
-"""What was measured beyond accuracy, read from the scores of every seed and put together over them."""
+"""Measures of several seeds as one: means, and bins of calibration put together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mudg_core.evaluate.measures import Bin, Calibration
+from mudg_core.report.data import AlphaPoint, ArmMeasures, ConfusedPair, Measures
 
-PLAIN, OURS = "zero_shot", "mudg"
 NUMBERS = ("ece", "confidence", "accuracy")
-
-
-@dataclass(frozen=True)
-class ConfusedPair:
-    """Images of one class that are taken for another, as a share of the first in percent, mean over seeds.
-    `before` is the share of the student before finetuning; none if it is too rare to be listed."""
-
-    truth: int
-    predicted: int
-    images: float
-    share: float
-    before: float | None
-
-
-@dataclass(frozen=True)
-class AlphaPoint:
-    """Accuracy in percent at one alpha; the deviation is over seeds, with a single prompt."""
-
-    alpha: float
-    single: float
-    averaged: float
-    std: float
-
-
-@dataclass(frozen=True)
-class ArmMeasures:
-    """Of one arm with a single prompt, in percent."""
-
-    macro: float
-    top5: float | None
-    calibration: Calibration
-
-
-@dataclass(frozen=True)
-class Measures:
-    arms: dict[str, ArmMeasures]
-    confusions: tuple[ConfusedPair, ...]  # of the method, the most frequent first
-    alpha: tuple[AlphaPoint, ...]  # may be empty
-    alpha_images: int
 
 
 def measures_of(seeds: Sequence[Mapping[str, Any]]) -> Measures | None:
     """From what `scores.json` holds, one a seed."""
-    if not seeds or OURS not in seeds[0] or "calibration" not in seeds[0][OURS]["single"]:
+    if not seeds or "mudg" not in seeds[0] or "calibration" not in seeds[0]["mudg"]["single"]:
         return None
     arms = {arm: _arm([seed[arm]["single"] for seed in seeds]) for arm in seeds[0]}
-    before = seeds[0].get(PLAIN, {}).get("single", {}).get("confusions", [])
-    curves = [seed[OURS]["alpha"] for seed in seeds if "alpha" in seed[OURS]]
+    before = seeds[0].get("zero_shot", {}).get("single", {}).get("confusions", [])
+    curves = [seed["mudg"]["alpha"] for seed in seeds if "alpha" in seed["mudg"]]
     return Measures(
         arms,
-        _confusions([seed[OURS]["single"]["confusions"] for seed in seeds], before),
+        _confusions([seed["mudg"]["single"]["confusions"] for seed in seeds], before),
         _alpha([curve["points"] for curve in curves]),
         curves[0]["images"] if curves else 0,
     )
