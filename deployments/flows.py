@@ -69,7 +69,7 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
     from mudg_core.storage import ArtifactStore
     from mudg_core.target.class_names import lookalikes
     from mudg_core.target.submissions import Submissions
-    from mudg_core.target.submitted_spec import check_submitted, unpacked, without_files
+    from mudg_core.target.submitted_spec import check_submitted, with_phrase_files, without_phrase_files
 
     ready, mine = worker_settings(settings), str(runtime.flow_run.id)
     store = ArtifactStore(ready.storage)
@@ -79,10 +79,12 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
         return Cancelled(message=f"submission {submission} was cancelled")
     if claimed.run != mine:
         return Completed(name=ALREADY_RUNNING, message=f"another run has it: {run_url(claimed.run)}")
-    check_submitted(without_files(claimed.target, claimed.files), ready.target.allowed_paths, submission)
+    check_submitted(
+        without_phrase_files(claimed.target, claimed.files), ready.target.allowed_paths, submission
+    )
     for pair in lookalikes(claimed.target.classes):  # of a spec from the inbox nobody has been told
         get_run_logger().warning("classes %a and %a look the same: are they two?", *pair)
-    with unpacked(claimed.target, claimed.files) as target:
+    with with_phrase_files(claimed.target, claimed.files) as target:
         built = run_stages(classifier.build_classifier, ready, target)
     outcome = _outcome(store, built)
     desk.finish(claimed, outcome)

@@ -25,7 +25,7 @@ from mudg_core.evaluate.images import Source
 from mudg_core.index.version import IndexVersion, check_model, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
-from mudg_core.target.descriptor_pool import speaks_of
+from mudg_core.target.descriptor_pool import covers_classes
 from mudg_core.target.spec import Target
 from tasks.compare import draw_comparison, draw_shots, score_cache, tabulate
 from tasks.flow import flow
@@ -242,7 +242,7 @@ class Contest:
     def missing_file(self, row: Row) -> str:
         """Why a row of prompts cannot be: the user has not given the file that it needs."""
         own, method = self.base.settings.augment, row.changes["augment"]["method"]
-        phrases = own.descriptors and speaks_of(own.descriptors, self.target.classes)
+        phrases = own.descriptors and covers_classes(own.descriptors, self.target.classes)
         if method == "per-class" and not phrases:
             return "augment.descriptors names no file of phrases by class"
         if method == "cupl" and not own.prompts:

@@ -8,8 +8,8 @@ from flows.build_classifier import augment_target, collect
 from mudg_core.errors import InputError
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef
-from mudg_core.target.descriptor_pool import speaks_of
-from mudg_core.target.prompts import said_by_class, wording
+from mudg_core.target.descriptor_pool import covers_classes
+from mudg_core.target.prompts import phrases_by_class, wording
 from mudg_core.target.spec import Target
 from tasks.flow import flow
 from tasks.run import Run, StageRecord
@@ -53,8 +53,8 @@ def check_evaluation(target: Target) -> None:
 def _by_class(settings: Settings, target: Target) -> dict[str, list[list[str]]]:
     """What the files at hand say about each class; a file that is a pool and no more has nothing to add."""
     own, found = settings.augment, {}
-    if own.descriptors and speaks_of(own.descriptors, target.classes):
-        found["per-class"] = said_by_class(own, target, "per-class")
+    if own.descriptors and covers_classes(own.descriptors, target.classes):
+        found["per-class"] = phrases_by_class(own, target, "per-class")
     if own.prompts:
-        found["cupl"] = said_by_class(own, target, "cupl")
+        found["cupl"] = phrases_by_class(own, target, "cupl")
     return found

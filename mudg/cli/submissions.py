@@ -46,9 +46,9 @@ def target_submit(
     Example: `mudg target submit footwear.yaml --wait`
     """
     from mudg.cli.target import warn_of_lookalikes
-    from mudg_core.target.submitted_spec import read_here
+    from mudg_core.target.submitted_spec import load_for_submission
 
-    target, files = read_here(spec)
+    target, files = load_for_submission(spec)
     warn_of_lookalikes(target.classes)
     settings = use_servers(flags)
     from deployments import target_runs

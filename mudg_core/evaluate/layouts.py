@@ -23,6 +23,7 @@ from mudg_core.target.published import (
     class_folders,
     find_names,
     find_split,
+    folder_names,
     is_image,
     numbered_folders,
     parts_of,
@@ -291,9 +292,7 @@ class Folders:
         beside = path.absolute().parent / "train"
         if path.absolute().name.lower() in TESTED and beside.is_dir():
             parts = {"train": beside, **parts}
-        every = (class_folders(part).values() for part in parts.values())
-        names = {spaced(folder.name) for domains in every for folders in domains for folder in folders}
-        return cls(path, parts, sorted(names))
+        return cls(path, parts, folder_names(parts.values()))
 
     def images(self, part: Part) -> Iterator[LabelledFile]:
         if part not in self.parts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.errors import InputError
-from mudg_core.target.class_names import same
+from mudg_core.target.class_names import name_key
 
 SHOWN = 5
 
@@ -27,7 +27,7 @@ def match(
     none. A dataset that shares no class with the target is a mistake."""
     own = enumerate(classes)
     others = [(label, name) for label, owner in enumerate(classes) for name in synonyms.get(owner, ())]
-    spellings = [{same(name): label for label, name in own}, _loose(enumerate(classes)), _loose(others)]
+    spellings = [{name_key(name): label for label, name in own}, _loose(enumerate(classes)), _loose(others)]
     labels = [
         next((known[key] for known, key in zip(spellings, _keys(name), strict=True) if key in known), None)
         for name in names
@@ -66,7 +66,7 @@ def _many(number: int, one: str, more: str) -> str:
 
 
 def _keys(name: str) -> tuple[str, str, str]:
-    return same(name), plain(name), plain(name)
+    return name_key(name), plain(name), plain(name)
 
 
 def _loose(named: Iterable[tuple[int, str]]) -> dict[str, int]:
@@ -86,4 +86,4 @@ def _summary(names: Sequence[str]) -> str:
 
 def plain(name: str) -> str:
     """Without case, and `_` or `-` as spaces."""
-    return same(name.replace("_", " ").replace("-", " "))
+    return name_key(name.replace("_", " ").replace("-", " "))

@@ -75,8 +75,8 @@ class Examiner:
         return score(self.images, self.labels, np.asarray(texts, dtype=np.float32))
 
     def ensemble(self, made: Augmentations) -> MethodScore:
-        score = self.score(self._sums(made, [len(made.sayings)])[0])
-        return MethodScore(made.method, len(made.sayings), score.mean, score.domains)
+        score = self.score(self._sums(made, [len(made.templates)])[0])
+        return MethodScore(made.method, len(made.templates), score.mean, score.domains)
 
     def curve(self, descriptors: Sequence[str]) -> tuple[tuple[int, float], ...]:
         """Accuracy with the first 1, 2, 4 … of these descriptors."""

@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 from mudg_core.errors import InputError
 from mudg_core.settings import Json
-from mudg_core.target.user_files import Lines, Location, line_of
+from mudg_core.target.user_files import Lines, line_of
 
 MAX_CLASSES = 10_000
 MAX_NAME = 200
@@ -39,14 +39,12 @@ class NameCheck:
     """Takes names one after the other and refuses the first that cannot be used, naming its place."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, str] = {}
-        self.spelt: dict[str, str] = {}
+        self.seen: dict[str, tuple[str, str]] = {}  # name key -> the name and its place
 
     def take(self, name: Any, where: str, fix: str = ONE_NAME) -> None:
         if problem := self._problem(name, where):
             raise InputError(what=problem, where=where, fix=fix)
-        self.seen[same(name)] = where
-        self.spelt[same(name)] = name.strip()
+        self.seen[name_key(name)] = name.strip(), where
 
     def _problem(self, name: Any, where: str) -> str:
         if not isinstance(name, str):
@@ -57,31 +55,27 @@ class NameCheck:
             return f"a class name has {len(name)} characters, {MAX_NAME} at most"
         if not name.isprintable():
             return "a class name holds a character that cannot be shown"
-        if (before := self.seen.get(same(name))) is not None:
-            first = self.spelt[same(name)]
-            spelt = f", as {first!r}" if first != name.strip() else ""
-            return f"{name.strip()!r} is there already{_told(before, where)}{spelt}"
+        if name_key(name) in self.seen:
+            first, place = self.seen[name_key(name)]
+            spelling = f", as {first!r}" if first != name.strip() else ""
+            return f"{name.strip()!r} is there already{_other_place(place, where)}{spelling}"
         return ""
 
 
-def _told(before: str, where: str) -> str:
-    """Where the first of two is: a line of the same file, or another place."""
-    file, _, line = before.rpartition(":")
+def _other_place(first: str, where: str) -> str:
+    """Where the first of two names is: a line of the same file, or another place."""
+    file, _, line = first.rpartition(":")
     if file == where.rpartition(":")[0]:
         return f", on line {line}"
-    return f", in {before}" if before != where else ""
+    return f", in {first}" if first != where else ""
 
 
 def check_classes(names: Iterable[tuple[Any, str]], check: NameCheck) -> list[str]:
-    """The names of (name, place) pairs, each looked at."""
+    """The names of (name, place) pairs, each checked."""
     kept = []
     for number, (name, where) in enumerate(names):
         if number == MAX_CLASSES:
-            raise InputError(
-                what=f"more than {MAX_CLASSES} classes",
-                where=where,
-                fix="split the target",
-            )
+            raise InputError(what=f"more than {MAX_CLASSES} classes", where=where, fix="split the target")
         check.take(name, where)
         kept.append(name)
     return kept
@@ -91,38 +85,37 @@ def check_synonyms(tree: Any, classes: list[str], lines: Lines, where: str, chec
     """Synonyms by the class they belong to, spelt as it is; what is not a mapping is left to the model."""
     if not isinstance(tree, dict):
         return {"synonyms": tree}
-    known = {same(name): name.strip() for name in classes}
+
+    def place(*location: str | int) -> str:
+        return f"{where}:{line_of(lines, ('synonyms', *location))}"
+
+    known = {name_key(name): name.strip() for name in classes}
     kept: dict[str, list[Any]] = {}
     for name, others in tree.items():
-        at: Location = ("synonyms", name)
-        owner = known.get(same(name))
+        owner = known.get(name_key(name))
         if owner is None or owner in kept:
+            problem = "no class" if owner is None else "there already"
             raise InputError(
-                what=f"synonyms of {name[:80]!r}, which is "
-                + ("no class" if owner is None else "there already"),
-                where=f"{where}:{line_of(lines, at)}",
+                what=f"synonyms of {name[:80]!r}, which is {problem}",
+                where=place(name),
                 fix="write `synonyms: {class: [other name]}` with classes of this target",
             )
-        kept[owner] = _checked(others, at, lines, where, check)
+        if not isinstance(others, list):
+            raise InputError(
+                what="synonyms are a list of names", where=place(name), fix="write [one, another]"
+            )
+        if len(others) > MAX_SYNONYMS:
+            what = f"{len(others)} synonyms of one class, {MAX_SYNONYMS} at most"
+            raise InputError(what=what, where=place(name, MAX_SYNONYMS))
+        for number, other in enumerate(others):
+            check.take(
+                other, place(name, number), "a synonym belongs to one class and is none of the classes"
+            )
+        kept[owner] = others
     return {"synonyms": kept}
 
 
-def _checked(others: Any, at: Location, lines: Lines, where: str, check: NameCheck) -> list[Any]:
-    here = f"{where}:{line_of(lines, at)}"
-    if not isinstance(others, list):
-        raise InputError(what="synonyms are a list of names", where=here, fix="write [one, another]")
-    if len(others) > MAX_SYNONYMS:
-        raise InputError(
-            what=f"{len(others)} synonyms of one class, {MAX_SYNONYMS} at most",
-            where=f"{where}:{line_of(lines, (*at, MAX_SYNONYMS))}",
-        )
-    for number, other in enumerate(others):
-        line = line_of(lines, (*at, number))
-        check.take(other, f"{where}:{line}", "a synonym belongs to one class and is none of the classes")
-    return others
-
-
-def same(name: str) -> str:
+def name_key(name: str) -> str:
     """What two names share that differ only by case, space, how an accent is stored, or what nobody sees."""
     folded = normalize("NFC", normalize("NFC", UNSEEN.sub("", name)).casefold())
     return " ".join(folded.split())
@@ -135,4 +128,4 @@ def lookalikes(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _skeleton(name: str) -> str:
-    return same(normalize("NFKC", name).translate(CAPITALS)).translate(SMALL)
+    return name_key(normalize("NFKC", name).translate(CAPITALS)).translate(SMALL)

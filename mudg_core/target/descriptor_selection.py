@@ -5,6 +5,9 @@ with it retrieve images of any animal. Its loss counts the clusters of similar l
 
 Many descriptors share the lowest loss, and those that rank first among them are often near-copies
 ("an advertisement from the 1920s", "from the 1930s"). So near-copies of what is chosen give way to others.
+
+Every number that decides something is the same on every CPU, given the same features: these and their means
+are rounded to the grid of `exact_products`, on which float64 sums and products are exact.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from mudg_core.target.spec import Target
 Encoder = Callable[[Sequence[str]], Float32]
 
 TEXTS_AT_ONCE = 1024
+ITERATIONS = 20
+SMALLEST = 3  # labels a cluster should have on average: with fewer, most are alone and Eq. 4 is blind
 
 
 @dataclass(frozen=True)
@@ -111,10 +116,6 @@ def random_choice(pool: Sequence[str], count: int, seed: int) -> list[str]:
     return [pool[i] for i in chosen]
 
 
-ITERATIONS = 20
-SMALLEST = 3  # labels a cluster should have on average: with fewer, most are alone and Eq. 4 is blind
-
-
 @dataclass(frozen=True)
 class Clusters:
     """Labels in clusters, those alone in theirs left out: they have nothing to be kept apart from."""
@@ -122,7 +123,7 @@ class Clusters:
     order: Int64  # labels, cluster by cluster
     starts: Int64  # where each cluster begins in `order`
     sizes: Int64
-    numbers: Int64  # what each is called among all clusters
+    numbers: Int64  # of the clusters among all
 
     @classmethod
     def of(cls, assigned: Int64) -> Clusters:

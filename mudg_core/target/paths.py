@@ -19,12 +19,8 @@ LAYOUTS = ("zhou", "fgvc", "imagenet", "wordnet", "folder")  # before the path o
 
 def absolute_images(location: str) -> str:
     """Evaluation images: `demo:TARGET`, which is no path, a folder, or `LAYOUT:PATH`."""
-    kind, colon, path = location.partition(":")
-    if colon and kind == "demo":
-        return location
-    if colon and kind in LAYOUTS:
-        return f"{kind}:{_absolute(path)}"
-    return _absolute(location)
+    path = images_path(location)
+    return location if path is None else location.removesuffix(path) + _absolute(path)
 
 
 def images_path(location: str) -> str | None:
@@ -37,18 +33,28 @@ def images_path(location: str) -> str | None:
 
 def absolute_settings(settings: Json) -> Json:
     """Settings of a target, with the files and models that they name."""
-    return {area: _absolute_files(area, values) for area, values in settings.items()}
+
+    def absolute(area: str, name: str, value: object) -> object:
+        place = PLACES.get((area, name))
+        return place.absolute(value) if place and isinstance(value, str) else value
+
+    return {
+        area: {name: absolute(area, name, value) for name, value in values.items()}
+        if isinstance(values, dict)
+        else values
+        for area, values in settings.items()
+    }
 
 
 def named_paths(settings: Json) -> Iterator[tuple[str, str]]:
     """(setting, path) of every path that settings name. Bytes are looked at too: a setting of text takes
     them."""
-    for (area, name), how in PLACES.items():
+    for (area, name), place in PLACES.items():
         values = settings.get(area)
         value = values.get(name) if isinstance(values, dict) else None
         if isinstance(value, bytes | bytearray):
             value = value.decode(errors="replace")
-        if isinstance(value, str) and value and (path := how.path_in(value)) is not None:
+        if isinstance(value, str) and value and (path := place.path_in(value)) is not None:
             yield f"{area}.{name}", path
 
 
@@ -59,23 +65,6 @@ def lies_under(path: str, folders: Sequence[str]) -> bool:
         return Path(path).is_absolute() and any(real.is_relative_to(Path(one).resolve()) for one in folders)
     except (OSError, RuntimeError, ValueError):  # links in a circle; a NUL
         return False
-
-
-def _absolute_files(area: str, values: object) -> object:
-    if not isinstance(values, dict):
-        return values
-    changed: Json = {
-        name: PLACES[area, name].absolute(value)
-        if isinstance(value, str) and (area, name) in PLACES
-        else value
-        for name, value in values.items()
-    }
-    return changed
-
-
-def _absolute_program(name: str) -> str:
-    """One without a folder is looked for where programs are."""
-    return _absolute(name) if "/" in name else name
 
 
 def _absolute(path: str) -> str:
@@ -95,5 +84,6 @@ PLACES: dict[tuple[str, str], Place] = {
     ("encode", "model"): Place(absolute_model, model_path),
     ("train", "model"): Place(absolute_model, model_path),
     ("evaluate", "source"): Place(absolute_images, images_path),
-    ("download", "command"): Place(_absolute_program, str),
+    # a program without a folder is looked for where programs are
+    ("download", "command"): Place(lambda name: _absolute(name) if "/" in name else name, str),
 }

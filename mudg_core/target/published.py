@@ -15,15 +15,15 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mudg_core.errors import InputError
-from mudg_core.target.class_names import same
-from mudg_core.target.user_files import listed, parse_json, read_text
+from mudg_core.target.class_names import name_key
+from mudg_core.target.user_files import numbered_lines, parse_json, read_text
 
 MAX_BYTES = 64 << 20
 MAX_FOLDERS = 100_000
@@ -31,12 +31,23 @@ IMAGES = frozenset({".jpg", ".jpeg", ".png", ".webp"})
 FIX = "give a list with one name a line, a split_zhou_*.json, or a folder CLASS/* or DOMAIN/CLASS/*"
 PARTS = ("train", "val", "test")
 TESTED = ("test", "val", "valid", "validation")  # names of the part that is evaluated on, the best first
+NAMES = "classnames.txt"
+SOLUTION = "LOC_val_solution.csv"  # of images that lie in no class folder
+FIX_NUMBERS = 'put ImageNet\'s classnames.txt ("n01440764 tench" a line) into it or beside it'
+LINE = re.compile(r"(n\d{8})\s+(.+)")
+NUMBER = re.compile(r"n\d{8}")
+INDEX = re.compile(r"\d{1,4}")
+# Where the images to evaluate on lie below what people call their ImageNet folder.
+PLACES = ("", "val", "images/val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "images")
+# The published list calls two pairs of classes the same; these are WordNet's own words for one of each.
+WORDNET_NAMES = {"n04008634": "projectile", "n04355933": "sunglass"}
+LISTS = (NAMES, "variants.txt", "data/variants.txt")
 Named = tuple[str, str]  # a name, and where it stands
 
 
 @dataclass(frozen=True)
 class Split:
-    """CoOp's and Dassl's split_zhou_*.json: who is in which part. The number of a class is its label."""
+    """CoOp's and Dassl's split_zhou_*.json: the images of each part. The number of a class is its label."""
 
     file: Path
     names: list[str]
@@ -44,11 +55,11 @@ class Split:
 
 
 def find_split(root: Path) -> Path | None:
-    found = sorted(root.glob("split_zhou_*.json"))
-    if len(found) > 1:
-        what = f"{len(found)} files split_zhou_*.json"
+    files = sorted(root.glob("split_zhou_*.json"))
+    if len(files) > 1:
+        what = f"{len(files)} files split_zhou_*.json"
         raise InputError(what=what, where=str(root), fix="name one of them")
-    return found[0] if found else None
+    return files[0] if files else None
 
 
 def read_split(file: Path) -> Split:
@@ -78,42 +89,48 @@ def _entries(tree: Any, where: str) -> Iterator[tuple[str, str, int, str]]:
 
 def read_list(file: Path) -> list[Named]:
     """One name a line, blank lines left out."""
-    return list(listed(read_text(file, "list of classes", MAX_BYTES, FIX), str(file)))
+    return list(numbered_lines(read_text(file, "list of classes", MAX_BYTES, FIX), str(file)))
 
 
 def class_folders(root: Path) -> dict[str, list[Path]]:
     """Folders of classes by domain; those of CLASS/* have none. Whether folders are classes or domains is for
     most of them to say, as a stray picture may lie anywhere."""
     folders = subfolders(root)
-    inside = {folder: [below for below in subfolders(folder) if has_images(below)] for folder in folders}
-    domains = [folder for folder in folders if inside[folder]]
+    below = {folder: [inner for inner in subfolders(folder) if has_images(inner)] for folder in folders}
+    domains = [folder for folder in folders if below[folder]]
     if domains and len(domains) >= sum(map(has_images, folders)):
-        return {domain.name: inside[domain] for domain in domains}
+        return {domain.name: below[domain] for domain in domains}
     return {"": folders}
+
+
+def folder_names(roots: Iterable[Path]) -> list[str]:
+    """The classes of several folders, sorted."""
+    domains = (folders for root in roots for folders in class_folders(root).values())
+    return sorted({spaced(folder.name) for folders in domains for folder in folders})
 
 
 def parts_of(root: Path) -> dict[str, Path]:
     """Where the images are that are evaluated on (`test`) and, if the folder has them apart, trained on: in
     train/CLASS/* and test/CLASS/*. A class may be called `train` too, but then it holds images itself."""
-    found = {folder.name.lower(): folder for folder in subfolders(root)}
-    tested = next((found[name] for name in TESTED if name in found), None)
-    if tested is None or "train" not in found or any(map(has_images, found.values())):
+    folders = {folder.name.lower(): folder for folder in subfolders(root)}
+    tested = next((folders[name] for name in TESTED if name in folders), None)
+    if tested is None or "train" not in folders or any(map(has_images, folders.values())):
         return {"test": root}
-    return {"test": tested, "train": found["train"]}
+    return {"test": tested, "train": folders["train"]}
 
 
 def subfolders(root: Path) -> list[Path]:
     """Without hidden ones. A folder may hold many thousands of files: these are not looked at one by one."""
     with os.scandir(root) as entries:
-        found = (root / entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-        kept = list(islice(found, MAX_FOLDERS + 1))
-    if len(kept) > MAX_FOLDERS:
+        every = (root / entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        folders = list(islice(every, MAX_FOLDERS + 1))
+    if len(folders) > MAX_FOLDERS:
         raise InputError(what=f"more than {MAX_FOLDERS} folders", where=str(root), fix=FIX)
-    return sorted(kept)
+    return sorted(folders)
 
 
 def has_images(folder: Path) -> bool:
-    """As its first thousand files tell: enough to see what a folder holds."""
+    """Whether one of its first thousand files is one: enough to see what a folder holds."""
     with os.scandir(folder) as entries:
         return any(is_image(entry.name) for entry in islice(entries, 1000))
 
@@ -124,18 +141,6 @@ def is_image(name: str) -> bool:
 
 def spaced(name: str) -> str:
     return " ".join(name.replace("_", " ").split())
-
-
-NAMES = "classnames.txt"
-SOLUTION = "LOC_val_solution.csv"  # of images that lie in no class folder
-FIX_NUMBERS = 'put ImageNet\'s classnames.txt ("n01440764 tench" a line) into it or beside it'
-LINE = re.compile(r"(n\d{8})\s+(.+)")
-NUMBER = re.compile(r"n\d{8}")
-INDEX = re.compile(r"\d{1,4}")
-# Where the images to evaluate on lie below what people call their ImageNet folder.
-PLACES = ("", "val", "images/val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "images")
-# The published list calls two pairs of classes the same; these are WordNet's own words for one of each.
-TOLD_APART = {"n04008634": "projectile", "n04355933": "sunglass"}
 
 
 @dataclass(frozen=True)
@@ -149,17 +154,16 @@ class NumberedFolders:
 
 def by_number(lines: Sequence[Named]) -> dict[str, Named]:
     """WordNet number to (name, place), in order; empty unless every line has a number."""
-    found = [LINE.fullmatch(line) for line, _ in lines]
-    pairs = [(match, place) for match, (_, place) in zip(found, lines, strict=True) if match]
-    if len(pairs) < len(lines):
+    matches = [(match, place) for line, place in lines if (match := LINE.fullmatch(line))]
+    if len(matches) < len(lines):
         return {}
-    often = Counter(same(match[2]) for match, _ in pairs)
+    counts = Counter(name_key(match[2]) for match, _ in matches)
     names: dict[str, Named] = {}
-    for match, place in pairs:
-        if match[1] in names:
-            raise InputError(what=f"{match[1]} is there already", where=place, fix="remove one of the two")
-        twin = often[same(match[2])] > 1
-        names[match[1]] = TOLD_APART.get(match[1], match[2]) if twin else match[2], place
+    for match, place in matches:
+        number, name = match.groups()
+        if number in names:
+            raise InputError(what=f"{number} is there already", where=place, fix="remove one of the two")
+        names[number] = WORDNET_NAMES.get(number, name) if counts[name_key(name)] > 1 else name, place
     return names
 
 
@@ -176,13 +180,19 @@ def numbered_folders(root: Path, *near: Path) -> NumberedFolders | None:
     """Class folders that are numbers, in the folder or where such folders have them. Nothing if there are
     none; plain numbers count only where a list (in it, beside it or near others) says what they mean."""
     for place in _places(root):
-        found = {folder.name: folder for folder in subfolders(place)}
-        if any(map(NUMBER.fullmatch, found)):
-            return _named(place, found, _needed_names(place, root, *near))
-        if found and all(map(INDEX.fullmatch, found)) and (names := find_names(place, root, *near)):
+        folders = {folder.name: folder for folder in subfolders(place)}
+        numbered = any(map(NUMBER.fullmatch, folders))
+        if not numbered and not (folders and all(map(INDEX.fullmatch, folders))):
+            continue
+        names = find_names(place, root, *near)
+        if numbered and not names:
+            what = "folders are numbered as in WordNet, and nothing says what they are called"
+            raise InputError(what=what, where=str(place), fix=FIX_NUMBERS)
+        if not numbered and names:
             order = sorted(names)  # a class number counts the WordNet numbers in their order
-            known = {order[int(name)]: path for name, path in found.items() if int(name) < len(order)}
-            return _named(place, known, names)
+            folders = {order[int(name)]: path for name, path in folders.items() if int(name) < len(order)}
+        if names:
+            return _in_order(place, folders, names)
     return None
 
 
@@ -193,19 +203,9 @@ def _places(root: Path) -> Iterator[Path]:
     yield from dict.fromkeys([*known, *others])
 
 
-def _needed_names(*near: Path) -> dict[str, Named]:
-    if names := find_names(*near):
-        return names
-    what = "folders are numbered as in WordNet, and nothing says what they are called"
-    raise InputError(what=what, where=str(near[0]), fix=FIX_NUMBERS)
-
-
-def _named(place: Path, folders: dict[str, Path], names: dict[str, Named]) -> NumberedFolders:
-    there = [number for number in names if number in folders]
-    return NumberedFolders(place, [names[number] for number in there], [folders[number] for number in there])
-
-
-LISTS = (NAMES, "variants.txt", "data/variants.txt")
+def _in_order(place: Path, folders: dict[str, Path], names: dict[str, Named]) -> NumberedFolders:
+    numbers = [number for number in names if number in folders]
+    return NumberedFolders(place, [names[n] for n in numbers], [folders[n] for n in numbers])
 
 
 def class_names(path: str | Path) -> list[Named]:
@@ -233,6 +233,4 @@ def _of_folder(root: Path) -> list[Named]:
     for file in (root / name for name in LISTS):
         if file.is_file():
             return _of_file(file)
-    every = (class_folders(part).values() for part in parts_of(root).values())
-    found = {spaced(folder.name) for domains in every for folders in domains for folder in folders}
-    return [(name, str(root)) for name in sorted(found)]
+    return [(name, str(root)) for name in folder_names(parts_of(root).values())]

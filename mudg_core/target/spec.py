@@ -1,8 +1,8 @@
 """The target spec: what a user wants a classifier for.
 
-A YAML file is the one thing every user writes by hand, so every complaint about it carries the line it is
-about, and comes before anything runs. Class names are text and nothing else: `no` is not a boolean, `1999`
-is not a number and `../../x` is not a path.
+A YAML file is the one thing every user writes by hand, so every error names the line it is about, and comes
+before anything runs. Class names are text and nothing else: `no` is not a boolean, `1999` is not a number and
+`../../x` is not a path.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from mudg_core.errors import InputError, SettingsError
@@ -21,10 +21,10 @@ from mudg_core.settings import PROFILES, Area, Json, Seed, Settings
 from mudg_core.target.class_names import MAX_CLASSES, MAX_NAME, NameCheck, check_classes, check_synonyms
 from mudg_core.target.paths import absolute_images, absolute_settings
 from mudg_core.target.published import class_names
-from mudg_core.target.user_files import Lines, compose, decode_text, line_of, read_text
+from mudg_core.target.user_files import Lines, decode_text, line_of, parse_yaml, read_text
 
 MAX_BYTES = 4 << 20
-MOST_TOLD = 10  # mistakes beside the first
+MAX_MISTAKES = 10  # listed after the first
 CLASSES_FROM = "classes_from"
 # Fields that stand for a setting, by the paper's letters: n_neighbors, m, k1, N.
 SHORTHANDS = {
@@ -34,15 +34,16 @@ SHORTHANDS = {
     "iterations": ("train", "iterations"),
 }
 PROFILED = ("augment", "dataset", "train")
+Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class Target(Area):
-    """Class names, how to say them, and optionally images to evaluate on."""
+    """Class names, their prompt template, and optionally images to evaluate on."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="used in run names and paths")
     description: str = Field("", max_length=1000)
-    classes: tuple[str, ...] = Field(min_length=2, max_length=MAX_CLASSES)
-    synonyms: dict[str, tuple[str, ...]] = Field(
+    classes: tuple[Stripped, ...] = Field(min_length=2, max_length=MAX_CLASSES)
+    synonyms: dict[str, tuple[Stripped, ...]] = Field(
         default_factory=dict, description="other names by class; they only add queries"
     )
     template: str = Field("a photo of a {}.", max_length=MAX_NAME)
@@ -60,16 +61,6 @@ class Target(Area):
     iterations: int | None = Field(None, description="train.iterations, N")
     settings: Json = Field(default_factory=dict, description="settings that hold for this target alone")
 
-    @field_validator("classes", mode="after")
-    @classmethod
-    def _clean_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name.strip() for name in names)
-
-    @field_validator("synonyms", mode="after")
-    @classmethod
-    def _clean_synonyms(cls, synonyms: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        return {name: tuple(other.strip() for other in others) for name, others in synonyms.items()}
-
     @field_validator("template")
     @classmethod
     def _one_slot(cls, template: str) -> str:
@@ -78,22 +69,22 @@ class Target(Area):
         return template
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Target:
+    def _consistent(self) -> Target:
         if len(set(self.seeds)) != len(self.seeds):
-            raise _fault("seeds are repeated", "seeds")
+            raise _mistake("seeds are repeated", "seeds")
         if unknown := self.synonyms.keys() - set(self.classes):
-            raise _fault(f"synonyms of {min(unknown)!r}, which is no class", "synonyms")
+            raise _mistake(f"synonyms of {min(unknown)!r}, which is no class", "synonyms")
         for field, (area, name) in SHORTHANDS.items():
             values = self.settings.get(area)
             if getattr(self, field) is not None and isinstance(values, Mapping) and name in values:
                 what = f"`{field}` and settings.{area}.{name} are the same thing: give one of them"
-                raise _fault(what, "settings", area, name)
+                raise _mistake(what, "settings", area, name)
         return self
 
     def overrides(self, settings: Settings) -> Json:
         """What this target changes in the settings of a run.
 
-        Its profile speaks first, and only where the run has left what the run's own profile says: a value
+        Its profile comes first, and only where the run has left what the run's own profile says: a value
         that a user has set stays. The target's own settings win over both.
         """
         changes = _profile_changes(settings, self.profile) if self.profile else {}
@@ -107,11 +98,11 @@ class Target(Area):
 
     def located(self) -> Target:
         """The same target, each path in it absolute."""
-        places = self.evaluation and absolute_images(self.evaluation)
-        return self.model_copy(update={"evaluation": places, "settings": absolute_settings(self.settings)})
+        images = self.evaluation and absolute_images(self.evaluation)
+        return self.model_copy(update={"evaluation": images, "settings": absolute_settings(self.settings)})
 
     def names(self, label: int) -> tuple[str, ...]:
-        """Everything a class is called, its own name first."""
+        """The names of a class, its own first."""
         return self.classes[label], *self.synonyms.get(self.classes[label], ())
 
     def prompts(self) -> list[str]:
@@ -128,17 +119,18 @@ FIELDS = (*Target.model_fields, CLASSES_FROM)
 
 
 def _profile_changes(settings: Settings, profile: str) -> Json:
-    was, will = (Settings.model_validate(PROFILES[name]) for name in (settings.profile, profile))
+    """Values of the target's profile, where the run still has those of its own profile."""
+    run_profile, own = (Settings.model_validate(PROFILES[name]) for name in (settings.profile, profile))
     changes: Json = {}
     for area in PROFILED:
-        now, before, after = (getattr(tree, area).model_dump() for tree in (settings, was, will))
-        if found := {key: after[key] for key in after if now[key] == before[key] != after[key]}:
-            changes[area] = found
+        now, before, after = (getattr(tree, area).model_dump() for tree in (settings, run_profile, own))
+        if changed := {key: after[key] for key in after if now[key] == before[key] != after[key]}:
+            changes[area] = changed
     return changes
 
 
-def _fault(what: str, *location: str) -> PydanticCustomError:
-    """A complaint about several fields that names one of them, so that it gets its line."""
+def _mistake(what: str, *location: str) -> PydanticCustomError:
+    """An error about several fields that names one of them, so that it gets its line."""
     return PydanticCustomError("target", "{what}", {"what": what, "at": location})
 
 
@@ -161,7 +153,7 @@ def parse_target(data: bytes, where: str = "target spec", *, files: bool = True)
 
 
 def _target(text: str, where: str, files: bool = True) -> Target:
-    tree, lines = compose(text, where, as_text=("classes", "synonyms"))
+    tree, lines = parse_yaml(text, where, as_text=("classes", "synonyms"))
     if not files and CLASSES_FROM in tree:
         raise InputError(
             what="classes_from names a file, which is not read here",
@@ -172,55 +164,13 @@ def _target(text: str, where: str, files: bool = True) -> Target:
     try:
         target = Target.model_validate(tree)
     except ValidationError as error:
-        raise _refusal(error, lines, where) from error
-    _try_settings(target, lines, where)
+        raise _input_error(error, lines, where) from error
+    _check_settings(target, lines, where)
     return target
 
 
-def _refusal(error: ValidationError, lines: Lines, where: str) -> InputError:
-    """All mistakes, each with its line. Unknown fields come first, as a misspelt one is also missing."""
-    found: list[Any] = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-    places = [tuple(one["loc"]) if (at := one.get("ctx", {}).get("at")) is None else at for one in found]
-    told = [
-        f"{'.'.join(map(str, at)) or 'spec'}: {_reason(one)}" for one, at in zip(found, places, strict=True)
-    ]
-    numbers = [line_of(lines, at) for at in places]
-    more = [f"line {number}: {said}" for number, said in zip(numbers[1:], told[1:], strict=True)]
-    return InputError(
-        what="\n".join([told[0], *more[:MOST_TOLD]]),
-        where=f"{where}:{numbers[0]}",
-        fix=f"fields: {', '.join(FIELDS)}",
-    )
-
-
-def _reason(mistake: Any) -> str:
-    context, value = mistake.get("ctx", {}), mistake["input"]
-    match mistake["type"]:
-        case "extra_forbidden":
-            like = get_close_matches(str(mistake["loc"][-1]), FIELDS, n=1)
-            return f"no such field; did you mean {like[0]}?" if like else "no such field"
-        case "missing":
-            return "this field is needed"
-        case "too_short":
-            return f"at least {context['min_length']} are needed, and there are {len(value)}"
-    return str(mistake["msg"]).removeprefix("Value error, ")
-
-
-def _try_settings(target: Target, lines: Lines, where: str) -> None:
-    """Settings are tried where they are read, as they would otherwise be refused in the middle of a run."""
-    try:
-        Settings().replace(target.overrides(Settings()))
-    except SettingsError as error:
-        cause = error.__cause__
-        path = tuple(cause.errors()[0]["loc"]) if isinstance(cause, ValidationError) else ()
-        field = next((name for name, own in SHORTHANDS.items() if own == path), "")
-        location = (field,) if field and getattr(target, field) is not None else ("settings", *path)
-        place = f"{where}:{line_of(lines, location)}"
-        raise InputError(what=error.what, where=place, fix=error.fix) from error
-
-
 def _with_names(tree: Json, lines: Lines, where: str) -> Json:
-    """The document with its classes read from where they are, and every name in it looked at."""
+    """The document with its classes read from `classes_from`, and every name in it checked."""
     tree, check, names = dict(tree), NameCheck(), tree.get("classes")
     if CLASSES_FROM in tree:
         here = f"{where}:{line_of(lines, (CLASSES_FROM,))}"
@@ -238,3 +188,42 @@ def _with_names(tree: Json, lines: Lines, where: str) -> Json:
     if "synonyms" in tree and isinstance(names, list):
         tree |= check_synonyms(tree["synonyms"], names, lines, where, check)
     return tree
+
+
+def _input_error(error: ValidationError, lines: Lines, where: str) -> InputError:
+    """All mistakes, each with its line. Unknown fields come first, as a misspelt one is also missing."""
+    mistakes: list[tuple[int, str]] = []
+    for detail in sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden"):
+        location = tuple(detail.get("ctx", {}).get("at") or detail["loc"])
+        reason = f"{'.'.join(map(str, location)) or 'spec'}: {_reason(detail)}"
+        mistakes.append((line_of(lines, location), reason))
+    first, *others = mistakes
+    more = [f"line {line}: {reason}" for line, reason in others[:MAX_MISTAKES]]
+    return InputError(
+        what="\n".join([first[1], *more]), where=f"{where}:{first[0]}", fix=f"fields: {', '.join(FIELDS)}"
+    )
+
+
+def _reason(detail: Any) -> str:
+    match detail["type"]:
+        case "extra_forbidden":
+            like = get_close_matches(str(detail["loc"][-1]), FIELDS, n=1)
+            return f"no such field; did you mean {like[0]}?" if like else "no such field"
+        case "missing":
+            return "this field is needed"
+        case "too_short":
+            return f"at least {detail['ctx']['min_length']} are needed, and there are {len(detail['input'])}"
+    return str(detail["msg"]).removeprefix("Value error, ")
+
+
+def _check_settings(target: Target, lines: Lines, where: str) -> None:
+    """Settings are checked where they are read, as they would otherwise be refused in the middle of a run."""
+    try:
+        Settings().replace(target.overrides(Settings()))
+    except SettingsError as error:
+        cause = error.__cause__
+        path = tuple(cause.errors()[0]["loc"]) if isinstance(cause, ValidationError) else ()
+        field = next((name for name, own in SHORTHANDS.items() if own == path), "")
+        location = (field,) if field and getattr(target, field) is not None else ("settings", *path)
+        place = f"{where}:{line_of(lines, location)}"
+        raise InputError(what=error.what, where=place, fix=error.fix) from error

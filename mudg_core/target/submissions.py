@@ -1,13 +1,13 @@
-"""What people ask for: targets that wait for a run, have one, or had one.
+"""Submissions: targets that wait for a run, have one, or had one.
 
-A submission is one object of the store, so that asking, announcing, claiming and cancelling are each one
+A submission is one object of the store, so that adding, announcing, claiming and cancelling are each one
 conditional write, and nothing can be half done:
 
     stored      `submitted`, by somebody who sets out to announce it (`taken`)
     announced   `announced`: the event is out, which starts a run
-    claimed     `run` has it. Any other run of the same submission finds this, and ends at once; or takes it
+    claimed     `run` has it. Any other run of the same submission sees this and ends at once, or takes it
                 over, if that run is dead
-    finished    `outcome`: what the run has made
+    finished    `outcome`: what the run produced
     cancelled   no run may claim it any more
 
 A run may also end before its claim, as when the store is away just then. It is announced again, and `lost`
@@ -34,13 +34,13 @@ from mudg_core.target.spec import Target
 
 ID_DIGITS = 32
 MOST_LOST = 3  # runs that may end before they claim it: whatever ends each of them is no accident
-TRIES = 20
+TRIES = 20  # at one change, while others write in between
 
 log = logging.getLogger(__name__)
 
 
 class Submission(Record):
-    """`digest` is of the bytes that were handed in, `source` is "command" or a path in the inbox. `files` has
+    """`digest` is of the bytes that were submitted, `source` is "command" or a path in the inbox. `files` has
     the text of files that came along, by the setting of `augment` that names them."""
 
     id: str
@@ -104,122 +104,121 @@ class Submissions:
         return new
 
     def read(self, name: str, token: str) -> Submission:
-        found = self._read(layout.submission(name, token))
-        if found is None:
-            raise MissingArtifactError(
-                what=f"there is no submission {token} of target {name}",
-                where=self.objects.url,
-                fix="see that whoever submits and whoever runs use the same store (storage.url)",
-            )
-        return found[0]
+        return self._read(name, token)[0]
 
-    def change(self, name: str, token: str, how: Change) -> Submission:
-        """Again and again until nobody else has written in between; what `how` leaves as it is, is not
-        written."""
-        path = layout.submission(name, token)
+    def change(self, name: str, token: str, change: Change) -> Submission:
+        """Again until nobody else has written in between; what `change` leaves as it is, is not written."""
         for _ in range(TRIES):
-            found = self._read(path)
-            if found is None:
-                return self.read(name, token)  # which says that it is gone
-            new = how(found[0])
-            if new == found[0]:
-                return new
-            try:
-                self.objects.replace(path, _bytes(new), found[1])
-            except ConflictError:
-                continue
-            return new
+            submission, etag = self._read(name, token)
+            changed = change(submission)
+            if changed != submission:
+                try:
+                    self.objects.replace(layout.submission(name, token), _bytes(changed), etag)
+                except ConflictError:
+                    continue
+            return changed
         raise ConflictError(what=f"submission {token} changes without pause", fix="run again")
 
     def take(self, submission: Submission, now: datetime, lost: bool = False) -> Submission | None:
         """Sets out to announce one that somebody else left unannounced, or whose run was `lost`; None if a
         third was faster."""
-        path = layout.submission(submission.name, submission.id)
-        found = self._read(path)
-        if found is None or found[0].token != submission.token:
-            return None
-        new = submission.changed(taken=now, lost=submission.lost + lost)
+        mine = submission.changed(taken=now, lost=submission.lost + lost)
         try:
-            self.objects.replace(path, _bytes(new), found[1])
-        except ConflictError:
+            stored = self.change(
+                mine.name, mine.id, lambda stored: mine if stored.token == submission.token else stored
+            )
+        except MissingArtifactError:
             return None
-        return new
+        return mine if stored == mine else None
 
     def announce(self, submission: Submission, emit: Callable[[Submission], None]) -> Submission:
-        """Tells the world, and only then writes down that it was told."""
+        """Emits the event, and only then writes down that it is out."""
         emit(submission)
         now = datetime.now(UTC)
-        return self.change(submission.name, submission.id, lambda s: s.changed(announced=now))
+        return self.change(submission.name, submission.id, lambda stored: stored.changed(announced=now))
 
     def claim(self, name: str, token: str, run: str) -> Submission:
         """For a run, before it does anything: whether it may go on is whether `run` is its own. The same run
         may claim again, as it does when it is retried."""
-        return self.change(name, token, lambda s: s.changed(run=run) if s.waiting else s)
+        return self.change(name, token, lambda stored: stored.changed(run=run) if stored.waiting else stored)
 
     def take_over(self, submission: Submission, run: str) -> Submission:
-        """The claim of a run that is dead, as `submission` says whose it was: nobody else must have it by
-        now."""
+        """Takes the claim of a run that is dead, unless somebody else has it by now."""
 
-        def taken(now: Submission) -> Submission:
-            left = now.run == submission.run and now.outcome is None and now.cancelled is None
-            return now.changed(run=run) if left else now
+        def taken(stored: Submission) -> Submission:
+            over = stored.outcome is not None or stored.cancelled is not None
+            return stored if over or stored.run != submission.run else stored.changed(run=run)
 
         return self.change(submission.name, submission.id, taken)
 
     def cancel(self, name: str, token: str) -> Submission:
         now = datetime.now(UTC)
-        return self.change(name, token, lambda s: s if s.cancelled else s.changed(cancelled=now))
+        return self.change(
+            name, token, lambda stored: stored if stored.cancelled else stored.changed(cancelled=now)
+        )
 
     def finish(self, submission: Submission, outcome: dict[str, JsonValue]) -> Submission:
-        return self.change(submission.name, submission.id, lambda s: s.changed(outcome=outcome))
+        return self.change(submission.name, submission.id, lambda stored: stored.changed(outcome=outcome))
 
     def find(self, text: str) -> Submission:
         """For people: the newest of a target, or the one whose id begins so."""
         paths = list(filter(layout.is_own, self.objects.list(layout.SUBMISSIONS)))
-        named = list(self._readable(p for p in paths if p.startswith(f"{layout.SUBMISSIONS}{text}/")))
-        if named:
-            return max(named, key=lambda s: s.submitted)
-        found = [path for path in paths if path.rpartition("/")[2].startswith(text)] if text else []
-        if len(found) != 1:
+        of_target = list(self._readable(p for p in paths if p.startswith(f"{layout.SUBMISSIONS}{text}/")))
+        if of_target:
+            return max(of_target, key=lambda submission: submission.submitted)
+        matches = [path for path in paths if path.rpartition("/")[2].startswith(text)] if text else []
+        if len(matches) != 1:
             raise InputError(
-                what=f"{'several submissions are' if found else 'no submission is'} called {text[:80]!r}",
+                what=f"{'several submissions are' if matches else 'no submission is'} called {text[:80]!r}",
                 where=self.objects.url,
                 fix="give a target's name, or more of an id; `mudg target list` shows both",
             )
-        name, _, file = found[0].removeprefix(layout.SUBMISSIONS).partition("/")
-        return self.read(name, file.removesuffix(".json"))
+        return self.read(*_name_and_id(matches[0]))
 
     def newest(self, limit: int, since: float = 0.0) -> list[Submission]:
         """The last so many that anything happened to, newest first; `since` in seconds since 1970."""
-        entries = (e for e in self.objects.entries(layout.SUBMISSIONS) if layout.is_own(e.path))
-        entries = (e for e in entries if e.modified >= since)
+        entries = [
+            entry
+            for entry in self.objects.entries(layout.SUBMISSIONS)
+            if layout.is_own(entry.path) and entry.modified >= since
+        ]
         recent = sorted(entries, key=lambda entry: -entry.modified)[:limit]
-        read = self._readable(entry.path for entry in recent)
-        return sorted(read, key=lambda s: s.submitted, reverse=True)
+        submissions = self._readable(entry.path for entry in recent)
+        return sorted(submissions, key=lambda submission: submission.submitted, reverse=True)
 
     def _readable(self, paths: Iterable[str]) -> Iterator[Submission]:
         """One that is damaged does not keep the others from being seen."""
         for path in paths:
             try:
-                found = self._read(path)
+                yield self.read(*_name_and_id(path))
+            except MissingArtifactError:
+                continue  # deleted since it was listed
             except DataError as error:
                 log.warning("%s: %s", error.where, error.what)
-                continue
-            if found:
-                yield found[0]
 
-    def _read(self, path: str) -> tuple[Submission, str] | None:
-        found = self.objects.read(path)
-        if found is None:
-            return None
+    def _read(self, name: str, token: str) -> tuple[Submission, str]:
+        """A submission and its etag."""
+        path = layout.submission(name, token)
+        stored = self.objects.read(path)
+        if stored is None:
+            raise MissingArtifactError(
+                what=f"there is no submission {token} of target {name}",
+                where=self.objects.url,
+                fix="see that whoever submits and whoever runs use the same store (storage.url)",
+            )
         try:
-            return Submission.model_validate_json(found[0]), found[1]
+            return Submission.model_validate_json(stored[0]), stored[1]
         except ValidationError as error:
             raise DataError(
                 what="a submission is damaged, or of a newer release of mudg",
                 where=layout.uri(self.objects.url, path),
                 fix="delete it, and submit again",
             ) from error
+
+
+def _name_and_id(path: str) -> tuple[str, str]:
+    name, _, file = path.removeprefix(layout.SUBMISSIONS).partition("/")
+    return name, file.removesuffix(".json")
 
 
 def id_of(path: str, data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Specs that are handed in at one place and run at another: what they may say, and where their files are.
+"""Specs that are submitted at one place and run at another: what they may set, and where their files are.
 
 A spec comes from whoever can write to the store or to Prefect, and it runs with the worker's rights. So it
 names no path of the worker, unless under a folder that the operator allows (`target.allowed_paths`): a list
@@ -21,21 +21,25 @@ from mudg_core.target.paths import images_path, lies_under, named_paths
 from mudg_core.target.spec import MAX_BYTES, Target, load_target, parse_target
 from mudg_core.target.user_files import read_text
 
-# All else is of the machine that runs a target; `download.command` would even be a program of theirs.
-THEIRS = ("profile", "encode", "index", "augment", "dataset", "train", "evaluate", "gate")
-PHRASES = ("descriptors", "prompts")  # of `augment`: small files, which are handed in with the spec
+# All else is of the machine that runs a target; `download.command` would even be a program of the sender's.
+SUBMITTABLE = ("profile", "encode", "index", "augment", "dataset", "train", "evaluate", "gate")
+PHRASE_FILES = ("descriptors", "prompts")  # of `augment`: small files, which are submitted with the spec
 FIX = "ask whoever runs the workers for target.allowed_paths, or use `mudg target submit` for descriptors"
 
 
-def read_here(path: Path) -> tuple[Target, dict[str, str]]:
+def load_for_submission(path: Path) -> tuple[Target, dict[str, str]]:
     """A spec on this machine, and the text of its files of phrases by their setting: lists of classes and
-    phrases are read now, and the other paths are made to hold everywhere."""
+    phrases are read now, and the other paths are made absolute."""
     target = load_target(path)
     _check_settings(target, str(path))
-    return target, {name: _phrases(file) for name, file in _files(target)}
+    named = [(name, _augment(target).get(name)) for name in PHRASE_FILES]
+    fix = "see docs/target.md for what is read"
+    return target, {
+        name: read_text(str(file), "file of phrases", MAX_PHRASES, fix) for name, file in named if file
+    }
 
 
-def read_from_afar(data: bytes, where: str, allowed: Sequence[str] = ()) -> Target:
+def parse_submitted(data: bytes, where: str, allowed: Sequence[str] = ()) -> Target:
     """A spec that somebody uploaded. Its paths would be read where it runs, so there is no folder that a
     relative one could start from."""
     if len(data) > MAX_BYTES:
@@ -53,8 +57,8 @@ def read_from_afar(data: bytes, where: str, allowed: Sequence[str] = ()) -> Targ
 
 
 def check_submitted(target: Target, allowed: Sequence[str], where: str) -> None:
-    """The gate that every target passes which somebody else has handed in, whichever way it came. Names are
-    looked at again: nobody need have read the spec by our reader."""
+    """The gate for every target that somebody else has submitted, whichever way it came. Names are checked
+    again: nobody need have read the spec by our reader."""
     _check_settings(target, where)
     check_classes(((name, where) for name in target.classes), NameCheck())
     check_paths(target.settings, allowed, where)
@@ -70,36 +74,35 @@ def check_paths(settings: Json, allowed: Sequence[str], where: str) -> None:
 
 
 @contextmanager
-def unpacked(target: Target, files: Mapping[str, str]) -> Iterator[Target]:
-    """The target with the files that were handed in with it, in a folder that is there within the block."""
+def with_phrase_files(target: Target, files: Mapping[str, str]) -> Iterator[Target]:
+    """The target with the files that were submitted with it, in a folder that exists within the block."""
     with tempfile.TemporaryDirectory(prefix="mudg-phrases-") as folder:
-        augment = dict(target.settings.get("augment", {}))
-        for name in (name for name in PHRASES if name in files):
+        augment = dict(_augment(target))
+        for name in (name for name in PHRASE_FILES if name in files):
             suffix = ".json" if str(augment.get(name)).lower().endswith(".json") else ".txt"
             file = Path(folder, f"{name}{suffix}")
             file.write_text(files[name], encoding="utf-8")
             augment[name] = str(file)
-        settings = target.settings | {"augment": augment} if augment else target.settings
-        yield target.model_copy(update={"settings": settings})
+        yield _with_augment(target, augment)
 
 
-def without_files(target: Target, files: Mapping[str, str]) -> Target:
-    """What is left of a target for the gate to look at: paths of files that came along are not read."""
+def without_phrase_files(target: Target, files: Mapping[str, str]) -> Target:
+    """The target for the gate to check: paths of files that came along are not read."""
+    left_out = set(PHRASE_FILES) & files.keys()
+    kept = {name: value for name, value in _augment(target).items() if name not in left_out}
+    return _with_augment(target, kept)
+
+
+def _augment(target: Target) -> Json:
     augment = target.settings.get("augment")
-    if not isinstance(augment, dict):
+    return augment if isinstance(augment, dict) else {}
+
+
+def _with_augment(target: Target, augment: Json) -> Target:
+    """The same target, if there is nothing to change in its settings."""
+    if augment == _augment(target):
         return target
-    kept = {name: value for name, value in augment.items() if name not in PHRASES or name not in files}
-    return target.model_copy(update={"settings": target.settings | {"augment": kept}})
-
-
-def _files(target: Target) -> list[tuple[str, str]]:
-    augment = target.settings.get("augment")
-    values = augment if isinstance(augment, dict) else {}
-    return [(name, str(values[name])) for name in PHRASES if values.get(name)]
-
-
-def _phrases(file: str) -> str:
-    return read_text(file, "file of phrases", MAX_PHRASES, "see docs/target.md for what is read")
+    return target.model_copy(update={"settings": target.settings | {"augment": augment}})
 
 
 def _check_path(setting: str, path: str, allowed: Sequence[str], where: str) -> None:
@@ -113,9 +116,9 @@ def _check_path(setting: str, path: str, allowed: Sequence[str], where: str) -> 
 
 
 def _check_settings(target: Target, where: str) -> None:
-    if taken := sorted(target.settings.keys() - set(THEIRS)):
+    if refused := sorted(target.settings.keys() - set(SUBMITTABLE)):
         raise InputError(
-            what=f"settings.{taken[0]} cannot be changed by a target that is handed in",
+            what=f"settings.{refused[0]} cannot be changed by a target that is submitted",
             where=where,
             fix="leave it to whoever runs the workers: `mudg settings` lists what there is",
         )

@@ -16,19 +16,20 @@ from mudg_core.yaml_text import GuardedLoader
 from mudg_core.yaml_text import compose as compose_nodes
 
 MAX_LINE = 2000
+Location = tuple[str | int, ...]
+Lines = dict[Location, int]
 
 
 def read_text(path: str | Path, kind: str, max_bytes: int, fix: str = "") -> str:
-    """The whole file, which is called `kind` in complaints; its size is looked at before it is read."""
+    """The whole file, which errors call `kind`; its size is checked before it is read."""
     path = Path(path)
     try:
         if path.stat().st_size > max_bytes:
             raise InputError(what=f"the {kind} is larger than {max_bytes >> 20} MiB", where=str(path))
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(
-            what=f"the {kind} cannot be read: {error.strerror}", where=str(path), fix=fix
-        ) from error
+        what = f"the {kind} cannot be read: {error.strerror}"
+        raise InputError(what=what, where=str(path), fix=fix) from error
     return decode_text(data, where=str(path))
 
 
@@ -52,14 +53,13 @@ def decode_text(data: bytes, where: str) -> str:
     return text
 
 
-def listed(text: str, where: str) -> Iterator[tuple[str, str]]:
+def numbered_lines(text: str, where: str) -> Iterator[tuple[str, str]]:
     """(line, place) of a plain list, blank lines left out."""
     for number, line in enumerate(text.split("\n"), 1):
         place = f"{where}:{number}"
         if len(line) > MAX_LINE:
-            raise InputError(
-                what=f"the line has {len(line)} characters, {MAX_LINE} at most", where=place, fix="split it"
-            )
+            what = f"the line has {len(line)} characters, {MAX_LINE} at most"
+            raise InputError(what=what, where=place, fix="split it")
         if line.strip():
             yield line.strip(), place
 
@@ -83,12 +83,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return tree
 
 
-Location = tuple[str | int, ...]
-Lines = dict[Location, int]
-
-
-def compose(text: str, where: str, as_text: Collection[str]) -> tuple[Json, Lines]:
-    """The document as plain values; everything below the fields `as_text` stays the text that was written."""
+def parse_yaml(text: str, where: str, as_text: Collection[str]) -> tuple[Json, Lines]:
+    """The document as plain values and the line of each; what is below the fields `as_text` stays the text
+    that was written."""
     try:
         root = compose_nodes(text)
     except yaml.MarkedYAMLError as error:
@@ -100,11 +97,8 @@ def compose(text: str, where: str, as_text: Collection[str]) -> tuple[Json, Line
     except yaml.YAMLError as error:
         raise InputError(what=f"not YAML: {error}", where=where) from error
     if not isinstance(root, yaml.MappingNode):
-        raise InputError(
-            what="the target spec is empty or not a mapping",
-            where=f"{where}:1",
-            fix="start it with `name:` and `classes:`",
-        )
+        what = "the target spec is empty or not a mapping"
+        raise InputError(what=what, where=f"{where}:1", fix="start it with `name:` and `classes:`")
     lines: Lines = {}
     tree: Json = _plain(root, (), lines, where, as_text)
     return tree, lines
@@ -123,23 +117,20 @@ def _plain(node: yaml.Node, location: Location, lines: Lines, where: str, as_tex
     if isinstance(node, yaml.MappingNode):
         values: dict[str, Any] = {}
         for key, value in node.value:
+            line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise InputError(what="a field name is not text", where=f"{where}:{key.start_mark.line + 1}")
+                raise InputError(what="a field name is not text", where=f"{where}:{line}")
             if key.value in values:
-                raise InputError(
-                    what=f"{key.value[:80]!r} is given twice", where=f"{where}:{key.start_mark.line + 1}"
-                )
+                raise InputError(what=f"{key.value[:80]!r} is given twice", where=f"{where}:{line}")
             values[key.value] = _plain(value, (*location, key.value), lines, where, as_text)
-            lines[(*location, key.value)] = key.start_mark.line + 1
+            lines[(*location, key.value)] = line
         return values
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, (*location, i), lines, where, as_text) for i, item in enumerate(node.value)]
     if location and location[0] in as_text:
         return node.value
-    constructor = GuardedLoader("")
     try:
-        return constructor.construct_object(node)
+        return GuardedLoader("").construct_object(node)
     except Exception as error:  # PyYAML lets through whatever Python says to a tag that does not fit
-        raise InputError(
-            what=f"not a value: {error or type(error).__name__}", where=f"{where}:{lines[location]}"
-        ) from error
+        what = f"not a value: {error or type(error).__name__}"
+        raise InputError(what=what, where=f"{where}:{lines[location]}") from error

@@ -8,8 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from mudg_core.target import vocabulary
-from mudg_core.target.descriptor_pool import RULES, as_clause, built_in
+from mudg_core.target.descriptor_pool import as_clause, built_in, grammar, phrase_file, word_list
 
 
 def test_there_are_more_than_four_thousand_and_no_two_alike() -> None:
@@ -40,7 +39,7 @@ def test_no_word_stands_twice_in_a_row_and_no_colour_is_joined_to_itself() -> No
 def test_samples_obey_the_grammar() -> None:
     """Any filling of any rule is in the pool, but for the article before a vowel."""
     random, pool = np.random.default_rng(0), set(built_in())
-    for pattern, lists in RULES:
+    for pattern, lists in grammar():
         assert pattern.count("{}") == len(lists)
         for _ in range(20):
             said = pattern.format(*(options[random.integers(len(options))] for options in lists))
@@ -48,21 +47,20 @@ def test_samples_obey_the_grammar() -> None:
 
 
 def test_lists_hold_no_entry_twice_and_none_that_is_empty() -> None:
-    for name, value in vars(vocabulary).items():
-        if name.isupper() and value and isinstance(value[0], str):
-            assert len(set(value)) == len(value) and all(value), name
+    for name in phrase_file()["lists"]:
+        words = word_list(name)
+        assert len(set(words)) == len(words) and all(words), name
 
 
 def test_what_the_demo_was_measured_with_comes_first() -> None:
     """Its figures were taken with the first pool, which a later one must not lose."""
-    v = vocabulary
     first = [
-        *(f"which is {word}" for word in (*v.COLOURS, *v.LOOKS)),
-        *(f"which has {thing}" for thing in (*v.PATTERNS, *v.PARTS)),
-        *(f"which is seen {view}" for view in v.VIEWS),
-        *(f"which stands {place}" for place in v.PLACES),
-        *(f"which is {way}" for way in (*v.MANNERS, *v.COUNTS)),
-        *(f"which is {a} and {b}" for a, b in product(v.LOOKS[:8], v.COLOURS[:10])),
+        *(f"which is {word}" for word in (*word_list("colours"), *word_list("looks"))),
+        *(f"which has {thing}" for thing in (*word_list("patterns"), *word_list("parts"))),
+        *(f"which is seen {view}" for view in word_list("views")),
+        *(f"which stands {place}" for place in word_list("places")),
+        *(f"which is {way}" for way in (*word_list("manners"), *word_list("counts"))),
+        *(f"which is {a} and {b}" for a, b in product(word_list("looks")[:8], word_list("colours")[:10])),
     ]
     assert list(built_in()[: len(first)]) == first
     assert {"which is drawn with a pencil, from behind", "which is tall and stands in a forest"} <= set(

@@ -11,7 +11,7 @@ import pytest
 
 from mudg_core.errors import InputError
 from mudg_core.target import descriptor_pool
-from mudg_core.target.descriptor_pool import as_clause, read_by_class, read_pool, speaks_of, subsample
+from mudg_core.target.descriptor_pool import as_clause, covers_classes, read_by_class, read_pool, subsample
 from mudg_core.target.user_files import MAX_LINE
 
 
@@ -111,12 +111,12 @@ def test_pool_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_phrases_by_class_follow_the_classes_of_the_target(tmp_path: Path) -> None:
     file = as_file(tmp_path, {"Red  Fox": ["a tail"], "hen": ["two legs", " "], "cow": []})
     assert read_by_class(file, ["hen", "red fox"]) == [["two legs"], ["a tail"]]
-    assert speaks_of(file, ["hen", "red fox"]) and not speaks_of(file, ["hen", "cow"])
+    assert covers_classes(file, ["hen", "red fox"]) and not covers_classes(file, ["hen", "cow"])
     with pytest.raises(InputError, match=r"2 of 3 classes: 'cow', 'dog'"):
         read_by_class(file, ["cow", "hen", "dog"])
     plain = tmp_path / "pool.txt"
     plain.write_text("hen\n")
-    assert not speaks_of(plain, ["hen"])
+    assert not covers_classes(plain, ["hen"])
 
 
 def test_a_part_of_the_pool_is_fixed_by_the_seed_and_keeps_its_order() -> None:

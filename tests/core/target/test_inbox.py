@@ -149,7 +149,7 @@ def test_eight_watchers_at_once_send_one_event_each(desk: Desk) -> None:
 
 
 def test_eight_watchers_take_over_what_was_left_once(desk: Desk) -> None:
-    Submissions(desk.objects).add(inbox.read_from_afar(SPEC, PATH), SPEC, "command")
+    Submissions(desk.objects).add(inbox.parse_submitted(SPEC, PATH), SPEC, "command")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: desk.watch(DEAD_AFTER * 1.5), range(8)))
     assert len(desk.events) == 1
@@ -177,14 +177,14 @@ def test_bad_specs_are_set_aside_with_the_reason_and_stop_nobody(desk: Desk) -> 
 
 
 def test_what_nobody_foresaw_stops_nobody_either(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = inbox.read_from_afar
+    read = inbox.parse_submitted
 
     def sometimes(data: bytes, where: str, allowed: Any) -> Any:
         if where.endswith("odd.yaml"):
             raise KeyError("a gap in the parser")
         return read(data, where, allowed)
 
-    monkeypatch.setattr(inbox, "read_from_afar", sometimes)
+    monkeypatch.setattr(inbox, "parse_submitted", sometimes)
     desk.objects.put_new("inbox/odd.yaml", SPEC)
     desk.objects.put_new(PATH, SPEC)
     watched = desk.watch()
@@ -260,7 +260,7 @@ def test_without_an_answer_nothing_is_announced_again_and_new_specs_are(
 
 def test_what_was_cancelled_is_not_announced(desk: Desk) -> None:
     submissions = Submissions(desk.objects)
-    one = submissions.add(inbox.read_from_afar(SPEC, PATH), SPEC, "command")
+    one = submissions.add(inbox.parse_submitted(SPEC, PATH), SPEC, "command")
     submissions.cancel("zoo", one.id)
     assert desk.watch(LOST_AFTER * 2) == Watched()
 

@@ -11,7 +11,7 @@ from mudg_core.evaluate.images import Source
 from mudg_core.settings import EvaluateSettings
 from mudg_core.target import paths
 from mudg_core.target.spec import Target, load_target
-from mudg_core.target.submitted_spec import read_here
+from mudg_core.target.submitted_spec import load_for_submission
 
 
 def spec(evaluation: str) -> Path:
@@ -39,7 +39,7 @@ def test_a_spec_is_read_alike_to_be_run_and_to_be_submitted(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     file = spec(evaluation)
     assert load_target(file).evaluation == found.format(here=tmp_path, home=tmp_path / "home")
-    assert (load_target(file), {}) == read_here(file)
+    assert (load_target(file), {}) == load_for_submission(file)
 
 
 def test_files_and_models_of_its_settings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

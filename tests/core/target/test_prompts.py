@@ -15,11 +15,9 @@ from mudg_core.corpus.demo.targets import TARGET_BY_NAME
 from mudg_core.encode.models import load_clip
 from mudg_core.errors import InputError
 from mudg_core.settings import AugmentSettings
-from mudg_core.target.descriptor_pool import built_in
+from mudg_core.target.descriptor_pool import built_in, word_list
 from mudg_core.target.prompts import (
     METHODS,
-    TEMPLATES,
-    WAFFLE_WORDS,
     Augmentations,
     Wording,
     augmentations,
@@ -30,6 +28,7 @@ from mudg_core.target.prompts import (
 from mudg_core.target.spec import Target
 from tests.core.target.test_descriptor_selection import hashed
 
+TEMPLATES, WAFFLE_WORDS = word_list("templates"), word_list("waffle_words")
 TARGET = Target(
     name="pets",
     classes=("cat", "dog", "red fox"),
@@ -118,7 +117,7 @@ def test_templates_are_many_and_each_has_one_slot() -> None:
     assert len(set(TEMPLATES)) == len(TEMPLATES) >= 32
     assert all(template.count("{}") == 1 and template.endswith(".") for template in TEMPLATES)
     found = augmentations(TARGET, AugmentSettings(method="templates", count=1000), hashed())
-    assert len(found.sayings) == len(TEMPLATES)
+    assert len(found.templates) == len(TEMPLATES)
     assert found.prompts(TARGET)[1] == [TEMPLATES[1].format(name) for name in TARGET.classes]
 
 

@@ -110,7 +110,7 @@ def test_scores_are_kept_and_the_ends_explained(tmp_path: Path) -> None:
     made = Augmentations(
         "adaptive",
         ("which is 0", "which is 7"),
-        of_descriptors(TARGET, "adaptive", ["which is 0", "which is 7"]).sayings,
+        of_descriptors(TARGET, "adaptive", ["which is 0", "which is 7"]).templates,
         scored,
         (("cat", "dog"),),
     )

@@ -1,4 +1,4 @@
-"""A spec that was handed in names no path of the worker, but in folders that the operator allows."""
+"""A spec that was submitted names no path of the worker, but in folders that the operator allows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mudg_core.target.paths import PLACES, named_paths
 from mudg_core.target.prompts import wording
 from mudg_core.target.spec import Target
 from mudg_core.target.submitted_spec import (
-    THEIRS,
+    SUBMITTABLE,
     check_submitted,
-    read_from_afar,
-    read_here,
-    unpacked,
-    without_files,
+    load_for_submission,
+    parse_submitted,
+    with_phrase_files,
+    without_phrase_files,
 )
 
 # Settings that take any text and name no path. A new one belongs here or in PLACES.
@@ -43,7 +43,7 @@ NAMED = {
 
 def read(line: str, *allowed: Path) -> Target:
     text = f"name: zoo\nclasses: [cat, dog]\n{line}\n"
-    return read_from_afar(text.encode(), "inbox/a.yaml", [str(folder) for folder in allowed])
+    return parse_submitted(text.encode(), "inbox/a.yaml", [str(folder) for folder in allowed])
 
 
 @pytest.mark.parametrize("line", NAMED.values(), ids=NAMED)
@@ -99,15 +99,15 @@ def test_models_that_are_no_path_need_no_folder(name: str) -> None:
 def test_f81_every_setting_that_takes_any_text_is_looked_at() -> None:
     """Fails when a setting is added that may hold a path and that the gate does not know."""
     free = {(area, name) for area, name, field in fields() if takes_any_text(field)}
-    assert free - TEXTS == {place for place in PLACES if place[0] in THEIRS}
+    assert free - TEXTS == {place for place in PLACES if place[0] in SUBMITTABLE}
 
 
 def test_f81_every_area_but_those_of_a_target_is_refused() -> None:
-    for area in Settings.model_fields.keys() - set(THEIRS):
+    for area in Settings.model_fields.keys() - set(SUBMITTABLE):
         target = Target.model_validate({"name": "zoo", "classes": ["cat", "dog"], "settings": {area: {}}})
         with pytest.raises(InputError, match=f"settings.{area} cannot be changed"):
             check_submitted(target, ["/"], "here")
-    assert {"storage", "compute", "gc", "corpus", "download", "target"}.isdisjoint(THEIRS)
+    assert {"storage", "compute", "gc", "corpus", "download", "target"}.isdisjoint(SUBMITTABLE)
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,12 @@ def test_f81_what_is_handed_in_is_read_where_it_is_typed(tmp_path: Path) -> None
         "name: zoo\nclasses: [cat, dog]\n"
         f"settings: {{augment: {{method: per-class, descriptors: '{phrases}'}}}}\n"
     )
-    target, files = read_here(spec)
+    target, files = load_for_submission(spec)
     phrases.write_text("the worker's own")
     with pytest.raises(InputError, match="names a path of the worker"):
         check_submitted(target, (), "here")
-    check_submitted(without_files(target, files), (), "here")
-    with unpacked(target, files) as ready:
+    check_submitted(without_phrase_files(target, files), (), "here")
+    with with_phrase_files(target, files) as ready:
         settings = AugmentSettings.model_validate(ready.settings["augment"])
         assert wording(settings, ready).by_class == [["two ears"], ["a tail"]]
     assert not Path(str(settings.descriptors)).exists()
@@ -151,11 +151,11 @@ def test_f81_only_files_that_came_along_are_taken_out_of_the_look(tmp_path: Path
         f"settings: {{augment: {{descriptors: '{tmp_path}/d', prompts: '{tmp_path}/p'}}}}", tmp_path
     )
     with pytest.raises(InputError, match=r"augment\.prompts"):
-        check_submitted(without_files(target, {"descriptors": "x"}), (), "here")
+        check_submitted(without_phrase_files(target, {"descriptors": "x"}), (), "here")
 
 
 def fields() -> Iterator[tuple[str, str, FieldInfo]]:
-    for area in THEIRS:
+    for area in SUBMITTABLE:
         model: Any = Settings.model_fields[area].annotation
         if isinstance(model, type) and issubclass(model, BaseModel):
             for name, field in model.model_fields.items():

@@ -8,7 +8,7 @@ import pytest
 
 from mudg_core.errors import InputError, MudgError
 from mudg_core.target.spec import MAX_BYTES, parse_target
-from mudg_core.target.submitted_spec import read_from_afar, read_here
+from mudg_core.target.submitted_spec import load_for_submission, parse_submitted
 
 PLAIN = "name: zoo\nclasses: [cat, dog]\n"
 
@@ -23,7 +23,7 @@ def test_classes_are_read_now_and_paths_hold_everywhere(
         "name: zoo\nclasses_from: names.txt\nevaluation: folder:images\n"
         "settings: {augment: {descriptors: d.json}, train: {model: local-dir:m, diversity: 0.3}}\n"
     )
-    target, files = read_here(Path("zoo.yaml"))
+    target, files = load_for_submission(Path("zoo.yaml"))
     assert files == {"descriptors": '{"cat": ["two ears"]}'}
     assert target.classes == ("cat", "dog") and target.evaluation == f"folder:{tmp_path}/images"
     assert target.settings == {
@@ -45,13 +45,13 @@ def test_classes_are_read_now_and_paths_hold_everywhere(
 )
 def test_whatever_is_wrong_with_a_value_is_an_error_of_ours(line: str) -> None:
     with pytest.raises(MudgError):
-        read_from_afar(f"{PLAIN}{line}\n".encode(), "inbox/a.yaml")
+        parse_submitted(f"{PLAIN}{line}\n".encode(), "inbox/a.yaml")
 
 
 @pytest.mark.parametrize("evaluation", ["demo:animals", "/data/pets", "zhou:/data/pets"])
 def test_what_holds_everywhere_is_left_as_it_is(evaluation: str) -> None:
     spec = f"{PLAIN}evaluation: {evaluation}\n".encode()
-    assert read_from_afar(spec, "inbox/a.yaml", ["/data"]) == parse_target(spec)
+    assert parse_submitted(spec, "inbox/a.yaml", ["/data"]) == parse_target(spec)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_what_holds_everywhere_is_left_as_it_is(evaluation: str) -> None:
 )
 def test_what_cannot_be_used_is_refused(spec: bytes, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        read_from_afar(spec, "inbox/a.yaml")
+        parse_submitted(spec, "inbox/a.yaml")
 
 
 def test_a_spec_on_this_machine_cannot_change_the_workers_settings_either(tmp_path: Path) -> None:
     (tmp_path / "zoo.yaml").write_text(f"{PLAIN}settings: {{compute: {{workers: 9}}}}\n")
     with pytest.raises(InputError, match=r"settings.compute"):
-        read_here(tmp_path / "zoo.yaml")
+        load_for_submission(tmp_path / "zoo.yaml")
