@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from mudg.pictures import contact_sheet, gallery
-from mudg_core.corpus.images import ShardImages
-from mudg_core.corpus.shard_reader import open_images
+from mudg_core.corpus.shard_reader import ShardImages, open_images
 from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
 from mudg_core.encode.weights import weights_digest

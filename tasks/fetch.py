@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from PIL import Image
 
-from mudg_core.corpus.images import CorpusImages, Link, ShardImages
-from mudg_core.corpus.shard_reader import has_images, open_images
-from mudg_core.corpus.web.reasons import PASSING
-from mudg_core.corpus.web.selected import LinkedImages
+from mudg_core.corpus.shard_reader import CorpusImages, Link, ShardImages, has_images, open_images
+from mudg_core.corpus.web.download import LinkedImages
+from mudg_core.corpus.web.rules import PASSING
 from mudg_core.dataset.fetch_filter_refill import Embed, Filled, fetch_filter_refill
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.storage import ArtifactRef, Facts
@@ -119,7 +118,7 @@ def _images(
         folder,
         keep_opted_out=settings.corpus.opt_out == "keep",
         verify_hashes=settings.dataset.verify_hashes,
-        told=asking,
+        on_progress=asking,
     )
     stored = ShardImages(lambda number: open_images(work.store, shards[number]), links)
     return CorpusImages(stored, {row for row, link in links.items() if link["shard"] in bare}, by_link)

@@ -99,11 +99,9 @@ def _header(stream: BinaryIO, at: int) -> _Header | None:
         return None
     if len(block) < BLOCK or not _is_intact(block):
         if at == 0:
-            raise DataError(
-                what="the shard cannot be read: it is not a plain tar",
-                where=str(stream.name),
-                fix="fetch or write the shard again; a compressed one must be uncompressed first",
-            )
+            what = "the shard cannot be read: it is not a plain tar"
+            fix = "fetch or write the shard again; a compressed one must be uncompressed first"
+            raise DataError(what=what, where=str(stream.name), fix=fix)
         raise _Damaged
     kind, name = block[156:157], _until_nul(block[:100])
     if kind == b"\0" and name.endswith(b"/"):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mudg_core.corpus.decode import Refused, decode
-from mudg_core.corpus.images import Ask
+from mudg_core.corpus.shard_reader import Ask
 from mudg_core.dataset.refill_schedule import Bool, Int64, RefillSchedule, by_group, by_label
 from mudg_core.errors import DataError
 from mudg_core.index.exact import exact_cosines_by_row

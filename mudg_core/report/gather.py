@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mudg_core import __version__
-from mudg_core.corpus.images import ShardImages
-from mudg_core.corpus.shard_reader import open_images
+from mudg_core.corpus.shard_reader import ShardImages, open_images
 from mudg_core.corpus.shards import read_members
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, SPARE
 from mudg_core.dataset.image_map import MAP, ClassMap

@@ -90,11 +90,8 @@ def open_objects(settings: StorageSettings) -> Objects:
         from mudg_core.storage.objects_s3 import S3Objects
 
         return S3Objects(settings)
-    raise UnsafeStoreError(
-        what=f"cannot use {settings.url[:200]!r} as a store",
-        where="storage.url",
-        fix="supported are file:///absolute/path, file://relative/path and s3://bucket/prefix",
-    )
+    fix = "supported are file:///absolute/path, file://relative/path and s3://bucket/prefix"
+    raise UnsafeStoreError(what=f"cannot use {settings.url[:200]!r} as a store", where="storage.url", fix=fix)
 
 
 def sha256_of(file: Path) -> str:
@@ -129,8 +126,5 @@ def _must_conflict(objects: Objects, promise: str, put: Callable[[], str]) -> No
 
 
 def _unsafe(objects: Objects, fault: str) -> UnsafeStoreError:
-    return UnsafeStoreError(
-        what=f"the store {fault}: two writers could both win",
-        where=objects.url,
-        fix="use a store with conditional puts: a local folder, AWS S3, or a recent SeaweedFS, MinIO or Ceph",
-    )
+    fix = "use a store with conditional puts: a local folder, AWS S3, or a recent SeaweedFS, MinIO or Ceph"
+    return UnsafeStoreError(what=f"the store {fault}: two writers could both win", where=objects.url, fix=fix)

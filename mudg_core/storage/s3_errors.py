@@ -39,11 +39,9 @@ def s3_errors(where: str) -> Iterator[None]:
         what = f"no usable credentials for the store ({type(error).__name__})"
         raise CredentialsError(what=what, where=where, fix=CREDENTIALS_FIX) from None
     except (BotoCoreError, Boto3Error, RetriesExceededError) as error:
-        raise StorageError(
-            what=f"the store cannot be reached ({_kind(error)})",
-            where=where,
-            fix="check storage.endpoint_url and the network, then run again: finished artifacts are kept",
-        ) from error
+        what = f"the store cannot be reached ({_kind(error)})"
+        fix = "check storage.endpoint_url and the network, then run again: finished artifacts are kept"
+        raise StorageError(what=what, where=where, fix=fix) from error
 
 
 def is_retryable_answer(error: BaseException) -> bool:

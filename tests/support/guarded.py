@@ -19,9 +19,8 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from mudg_core.corpus.web.addresses import Resolver, system_resolver
 from mudg_core.corpus.web.guard import Guard
-from mudg_core.corpus.web.rules import Rules
+from mudg_core.corpus.web.rules import Resolver, Rules, system_resolver
 from tests.support.hostile_web import HostileWeb, hostile_web
 
 PATIENCE = 120.0

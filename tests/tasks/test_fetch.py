@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from mudg_core.corpus.images import NOT_THERE
-from mudg_core.corpus.shard_reader import TABLE, TAR, has_images
+from mudg_core.corpus.shard_reader import NOT_THERE, TABLE, TAR, has_images
 from mudg_core.corpus.shards import ShardSample, encode_jpeg, write_shard
 from mudg_core.corpus.sources import shard as registered
 from mudg_core.corpus.sources.shard import SourceFile, SourceShard

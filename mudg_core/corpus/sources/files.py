@@ -57,11 +57,8 @@ class SourceFiles:
                 continue
             found.append(Entry(name, size))
             if len(found) > MAX_ENTRIES:
-                raise InputError(
-                    what=f"more than {MAX_ENTRIES} files",
-                    where=self.url,
-                    fix="pack the images into WebDataset tars, or add the folders below one by one",
-                )
+                fix = "pack the images into WebDataset tars, or add the folders below one by one"
+                raise InputError(what=f"more than {MAX_ENTRIES} files", where=self.url, fix=fix)
         return sorted(found)
 
     def fingerprint(self, entry: Entry) -> str:
@@ -81,11 +78,8 @@ class SourceFiles:
                 what=f"{name} is gone since it was added", where=self.url, fix="put it back as it was"
             )
         if found != fingerprint:
-            raise DataError(
-                what=f"{name} has changed since it was added",
-                where=self.url,
-                fix="put it back as it was, and new data into new files; `mudg takedown` takes images out",
-            )
+            fix = "put it back as it was, and new data into new files; `mudg takedown` takes images out"
+            raise DataError(what=f"{name} has changed since it was added", where=self.url, fix=fix)
 
     def read(self, name: str, limit: int) -> bytes:
         """The beginning of a file."""
@@ -180,10 +174,8 @@ def as_url(text: str) -> str:
     if text.startswith("s3://"):
         return text.rstrip("/")
     if "://" in text and not text.startswith("file://"):
-        raise InputError(
-            what=f"cannot read {text[:200]!r}",
-            fix="give a path, file:///path or s3://bucket/prefix; lists of links come as parquet files",
-        )
+        fix = "give a path, file:///path or s3://bucket/prefix; lists of links come as parquet files"
+        raise InputError(what=f"cannot read {text[:200]!r}", fix=fix)
     path = Path(text.removeprefix("file://")).expanduser().absolute()
     if not path.exists():
         raise InputError(what="there is no such file or folder", where=str(path), fix="check the path")

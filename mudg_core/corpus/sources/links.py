@@ -83,11 +83,9 @@ def _between(batches: Iterator[pa.RecordBatch], start: int, end: int) -> Iterato
 
 
 def _too_much(where: str) -> DataError:
-    return DataError(
-        what=f"the links of one shard unpack to more than {MAX_SHARD_BYTES >> 20} MB",
-        where=where,
-        fix="lower corpus.rows_per_shard and add the file again, or leave it out",
-    )
+    what = f"the links of one shard unpack to more than {MAX_SHARD_BYTES >> 20} MB"
+    fix = "lower corpus.rows_per_shard and add the file again, or leave it out"
+    return DataError(what=what, where=where, fix=fix)
 
 
 def _opened(stream: object, entry: Entry, files: SourceFiles) -> tables.Table:

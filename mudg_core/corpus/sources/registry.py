@@ -106,11 +106,8 @@ def registered_url(store: ArtifactStore, text: str) -> str:
     for candidate in (text, text.rstrip("/"), f"file://{Path(text).expanduser().absolute()}"):
         if candidate in urls:
             return candidate
-    raise InputError(
-        what=f"no source of the corpus is called {text[:200]!r}",
-        where=store.url,
-        fix="`mudg corpus status` lists them",
-    )
+    what = f"no source of the corpus is called {text[:200]!r}"
+    raise InputError(what=what, where=store.url, fix="`mudg corpus status` lists them")
 
 
 def _url(store: ArtifactStore, ref: ArtifactRef) -> str:
@@ -157,11 +154,9 @@ def _new(
         elif old.fingerprint != part.fingerprint:
             changed.append(part.name)
     if changed:
-        raise DataError(
-            what=f"{len(changed)} files have changed since they were added: {', '.join(changed[:5])}",
-            where=inspection.url,
-            fix="put new data into new files, or register all of it anew: `mudg corpus add --replace`",
-        )
+        what = f"{len(changed)} files have changed since they were added: {', '.join(changed[:5])}"
+        fix = "put new data into new files, or register all of it anew: `mudg corpus add --replace`"
+        raise DataError(what=what, where=inspection.url, fix=fix)
     made, rows = [], first_row
     for group in _grouped(fresh, rows_per_shard):
         shard = SourceShard(kind=inspection.kind, url=inspection.url, first_row=rows, files=tuple(group))

@@ -69,8 +69,5 @@ def load(store: ArtifactStore, ref: ArtifactRef) -> SourceShard:
     try:
         return SourceShard.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        raise DataError(
-            what=f"registered shard {ref} cannot be read",
-            where=str(file),
-            fix="upgrade mudg, or add the source again",
-        ) from error
+        what = f"registered shard {ref} cannot be read"
+        raise DataError(what=what, where=str(file), fix="upgrade mudg, or add the source again") from error

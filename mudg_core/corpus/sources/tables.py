@@ -98,11 +98,9 @@ def check_encodings(table: Table, columns: Sequence[str], where: str) -> None:
         found = table.metadata.row_group(group)
         for chunk in (found.column(number) for number in range(found.num_columns)):
             if chunk.path_in_schema in columns and (unread := set(chunk.encodings) & set(UNREAD.values())):
-                raise DataError(
-                    what=f"column {chunk.path_in_schema} is encoded as {min(unread)}, which is not read",
-                    where=where,
-                    fix="write the file again with plain values or a dictionary, as most writers do",
-                )
+                what = f"column {chunk.path_in_schema} is encoded as {min(unread)}, which is not read"
+                fix = "write the file again with plain values or a dictionary, as most writers do"
+                raise DataError(what=what, where=where, fix=fix)
 
 
 def _check_group(table: Table, group: int, columns: Sequence[str], where: str) -> None:
@@ -144,11 +142,8 @@ def _plain(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
             column, size = _short(column)
             left -= size
             if left < 0:
-                raise DataError(
-                    what=f"{batch.num_rows} rows unpack to more than {MAX_BATCH_BYTES >> 20} MB of text",
-                    where=where,
-                    fix=_AGAIN,
-                )
+                what = f"{batch.num_rows} rows unpack to more than {MAX_BATCH_BYTES >> 20} MB of text"
+                raise DataError(what=what, where=where, fix=_AGAIN)
             column = column.cast(column.type.value_type)
         columns[name] = column
     return pa.RecordBatch.from_pydict(columns)

@@ -19,9 +19,17 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from mudg_core.corpus.web.addresses import Resolver, system_resolver, why_refused
 from mudg_core.corpus.web.exchange import PIECE, Request, format_head, read_answer, read_request
-from mudg_core.corpus.web.rules import Rules, StoppedError, cut_off, dead_host, timed_out
+from mudg_core.corpus.web.rules import (
+    Resolver,
+    Rules,
+    StoppedError,
+    cut_off,
+    dead_host,
+    system_resolver,
+    timed_out,
+    why_refused,
+)
 
 ADDRESSES_TRIED = 3
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"

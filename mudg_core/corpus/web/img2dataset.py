@@ -44,11 +44,9 @@ def find_command(settings: DownloadSettings) -> str:
     for candidate in [settings.command] if settings.command else [str(own), "img2dataset"]:
         if found := shutil.which(candidate):
             return found
-    raise SettingsError(
-        what="img2dataset, which downloads images, is not installed",
-        where=settings.command or str(own),
-        fix="run `make setup`, or set download.command to an img2dataset 1.47 in an environment of its own",
-    )
+    what = "img2dataset, which downloads images, is not installed"
+    fix = "run `make setup`, or set download.command to an img2dataset 1.47 in an environment of its own"
+    raise SettingsError(what=what, where=settings.command or str(own), fix=fix)
 
 
 def fetch(
@@ -143,7 +141,5 @@ def _failure(what: str, log: Path) -> OrchestrationError:
         stream.seek(max(0, log.stat().st_size - 4096))
         lines = stream.read().decode(errors="replace").replace("\r", "\n").splitlines()
     last = "\n    ".join(line for line in lines[-LOG_LINES:] if line.strip())
-    return OrchestrationError(
-        what=f"{what}; its last words:\n    {last or '(none)'}",
-        fix="free disk space and memory if they are short; lower download.threads; then run again",
-    )
+    fix = "free disk space and memory if they are short; lower download.threads; then run again"
+    return OrchestrationError(what=f"{what}; its last words:\n    {last or '(none)'}", fix=fix)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from mudg_core.corpus.shards import Place, locate, pictures_in, read_places
 from mudg_core.corpus.web.img2dataset import TICK_SECONDS, fetch, is_complete
-from mudg_core.corpus.web.reasons import NO_RESULT, PASSING, TIMED_OUT, stable_reason
+from mudg_core.corpus.web.rules import NO_RESULT, PASSING, TIMED_OUT, stable_reason
 from mudg_core.corpus.web.shrink import How, Shrinker
 from mudg_core.errors import OrchestrationError
 from mudg_core.retries import web_links
@@ -39,14 +39,11 @@ class Sent(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Where a picture lies, and what is known of it."""
+    """Where a picture lies, and the sizes (width, height) that it has and had."""
 
     file: Path
     place: Place
-    width: int
-    height: int
-    original_width: int
-    original_height: int
+    sizes: tuple[int, int, int, int]
 
 
 @dataclass
@@ -145,7 +142,7 @@ def _kept(
             else:
                 place = Place(kept.tell(), len(small.image))
                 kept.write(small.image)
-                yield Fetched(scratch / KEPT, place, *small[1:])
+                yield Fetched(scratch / KEPT, place, small[1:])
             if monotonic() - tick > TICK_SECONDS:
                 meanwhile()
                 tick = monotonic()
@@ -165,11 +162,9 @@ def read_results(out: Path, rows: int) -> list[Sent | str]:
         for row in table:
             results[int(row["key"])] = _result(row, tar, places)
     except (pa.ArrowException, ValueError, IndexError, KeyError) as error:
-        raise OrchestrationError(
-            what=f"img2dataset's result cannot be read: {error!r}",
-            where=str(out),
-            fix="use img2dataset 1.47 (`make setup` installs it)",
-        ) from error
+        what = f"img2dataset's result cannot be read: {error!r}"
+        fix = "use img2dataset 1.47 (`make setup` installs it)"
+        raise OrchestrationError(what=what, where=str(out), fix=fix) from error
     return results
 
 

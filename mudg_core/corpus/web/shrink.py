@@ -97,10 +97,9 @@ class Shrinker:
     def _why_it_ended(self) -> str:
         code = self._end()
         if code >= 0:  # not the picture's doing: an import that failed, or no memory
-            raise OrchestrationError(
-                what=f"the process that decodes images from the web ended with exit code {code}",
-                fix="see its last words above; free memory if it is short, and run again",
-            )
+            what = f"the process that decodes images from the web ended with exit code {code}"
+            fix = "see its last words above; free memory if it is short, and run again"
+            raise OrchestrationError(what=what, fix=fix)
         return TOO_SLOW if code == -signal.SIGPROF else CRASHED
 
     def _end(self) -> int:

@@ -52,11 +52,10 @@ class GcMarks:
         try:
             marks = {name: Mark.model_validate(mark) for name, mark in json.loads(stored.data).items()}
         except (ValueError, AttributeError, TypeError, InputError) as error:
-            raise DataError(
-                what="the marks of garbage collection are damaged",
-                where=layout.uri(self.objects.url, layout.CONDEMNED),
-                fix="delete this object: condemned artifacts then get a new grace period",
-            ) from error
+            what = "the marks of garbage collection are damaged"
+            where = layout.uri(self.objects.url, layout.CONDEMNED)
+            fix = "delete this object: condemned artifacts then get a new grace period"
+            raise DataError(what=what, where=where, fix=fix) from error
         return marks, stored.etag
 
     def write(self, marks: Marks, etag: str | None) -> None:

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from mudg_core.corpus.images import GONE, NOT_THERE, Answer, CorpusImages, ShardImages, is_dead
-from mudg_core.corpus.shard_reader import StoredShard
+from mudg_core.corpus.shard_reader import (
+    GONE,
+    NOT_THERE,
+    Answer,
+    CorpusImages,
+    ShardImages,
+    StoredShard,
+    is_dead,
+)
 from mudg_core.corpus.shards import ShardSample, write_shard
 
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import mudg_core.dataset.fetch_filter_refill as module
-from mudg_core.corpus.images import Answer
+from mudg_core.corpus.shard_reader import Answer
 from mudg_core.dataset.fetch_filter_refill import (
     CHOSEN,
     DEAD,

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from mudg_core.corpus.web.addresses import system_resolver, why_refused
+from mudg_core.corpus.web.rules import system_resolver, why_refused
 
 REFUSED = {
     "loopback address": "127.0.0.1 127.0.0.2 127.255.255.254 ::1 ::ffff:127.0.0.1 ::ffff:7f00:1 ::127.0.0.1",

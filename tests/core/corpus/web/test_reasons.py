@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from mudg_core.corpus.web.reasons import PASSING, stable_reason, why_never_fetched
-from mudg_core.corpus.web.rules import StoppedError, cut_off, dead_host, timed_out
+from mudg_core.corpus.web.rules import (
+    PASSING,
+    StoppedError,
+    cut_off,
+    dead_host,
+    stable_reason,
+    timed_out,
+    why_never_fetched,
+)
 
 MESSAGES = {
     "HTTP Error 404: Not Found": "HTTP 404",

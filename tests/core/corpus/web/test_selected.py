@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from mudg_core.corpus.decode import decode
-from mudg_core.corpus.web import selected
-from mudg_core.corpus.web.selected import LinkedImages
+from mudg_core.corpus.web import download
+from mudg_core.corpus.web.download import LinkedImages
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import DownloadSettings
 from tests.support import fake_img2dataset
@@ -48,7 +48,7 @@ class Pool:
 @pytest.fixture
 def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     made = Pool(tmp_path)
-    monkeypatch.setattr(selected, "sleep", made.slept.append)
+    monkeypatch.setattr(download, "sleep", made.slept.append)
     yield made
     assert not list(tmp_path.glob("links-*"))
 
@@ -111,7 +111,7 @@ def test_f34_a_full_disk_is_no_dead_link(pool: Pool, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(selected, "picture", full)
+    monkeypatch.setattr(download, "_image", full)
     with pytest.raises(OrchestrationError, match="No space left"):
         pool.images({1: "ok/red"})([1])
 
