@@ -1,7 +1,7 @@
-"""Is there a wheel of everything that the locks name, for every machine that mudg is for? Installs nothing.
+"""Checks that there is a wheel of every locked package for every supported machine. Installs nothing.
 
 Asks the registry alone: a folder of wheels on this machine says nothing of others. No package may need a
-compiler, and none may come that the lock does not fix, but what torch brings along for GPUs on Linux.
+compiler, and none may be installed that the lock does not pin, but what torch needs for GPUs on Linux.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ def names(lines: str) -> set[str]:
     return {line.partition("==")[0] for line in lines.splitlines() if "==" in line}
 
 
-def not_fixed(lock: str, resolution: str) -> list[str]:
-    """What comes along although the lock does not name it: its version would be any."""
+def unpinned(lock: str, resolution: str) -> list[str]:
+    """Packages that are installed although the lock does not name them, in any version."""
     return sorted(name for name in names(resolution) - names(lock) if not name.startswith(FOR_GPUS))
 
 
-def wrong(lock: str, options: tuple[str, ...], platform: str, python: str) -> str:
-    """What is wrong with a lock on such a machine; nothing if all is well."""
+def problem_with(lock: str, options: tuple[str, ...], platform: str, python: str) -> str:
+    """What is wrong with a lock on such a machine; empty if nothing is."""
     command = ["uv", "pip", "compile", "--quiet", "--only-binary", ":all:", "--no-header", "--no-annotate"]
     command += ["--python-platform", platform, "--python-version", python, *options, str(ROOT / lock)]
     environment = os.environ | {"UV_FIND_LINKS": "", "MACOSX_DEPLOYMENT_TARGET": MACOS}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         return done.stderr.strip()
-    loose = not_fixed((ROOT / lock).read_text(), done.stdout)
-    return f"the lock does not fix {', '.join(loose)}" if loose else ""
+    packages = unpinned((ROOT / lock).read_text(), done.stdout)
+    return f"the lock does not pin {', '.join(packages)}" if packages else ""
 
 
 def main() -> int:
-    is_bad = False
+    failed = False
     for machine, platform in PLATFORMS.items():
         for python in PYTHONS:
             for lock, options in LOCKS.items():
-                trouble = wrong(lock, options, platform, python)
-                is_bad |= bool(trouble)
-                sys.stdout.write(f"{machine:15}Python {python}  {lock:19}{trouble or 'ok'}\n")
+                problem = problem_with(lock, options, platform, python)
+                failed |= bool(problem)
+                sys.stdout.write(f"{machine:15}Python {python}  {lock:19}{problem or 'ok'}\n")
                 sys.stdout.flush()
-    return int(is_bad)
+    return int(failed)
 
 
 if __name__ == "__main__":

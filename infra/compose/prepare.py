@@ -1,5 +1,5 @@
-"""What the stack needs once, and does not mind twice: a bucket, a work pool, our deployments, a limit of
-tasks that use a GPU at a time, and somebody who notices that a run is dead."""
+"""Sets the stack up; a second run changes nothing: a bucket, a work pool, our deployments, a limit of tasks
+that use a GPU at a time, and the automation that ends dead runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from botocore.exceptions import ClientError
 from prefect.client.orchestration import get_client
 
-from mudg.ops.stack.registered import GPU_LIMIT, end_dead_runs
+from mudg.ops.stack.prefect_setup import GPU_LIMIT, end_dead_runs
 from mudg_core.settings import ComputeSettings, StorageSettings, load_settings
 from mudg_core.storage.objects_s3 import make_client
 
@@ -23,7 +23,7 @@ COMMANDS = (
 
 
 def make_bucket(settings: StorageSettings) -> None:
-    """Only one that is missing gets our lifecycle: what somebody else has made is theirs to configure."""
+    """Only one that we create gets our lifecycle rules: an existing one is configured by its owner."""
     bucket = settings.url.removeprefix("s3://").partition("/")[0]
     client = make_client(settings)
     try:
@@ -38,7 +38,7 @@ def make_bucket(settings: StorageSettings) -> None:
         client.close()
 
 
-def tell_server(gpus: int) -> None:
+def configure_server(gpus: int) -> None:
     """Limits hold over all runs, whichever cluster they use."""
     with get_client(sync_client=True) as client:
         client.upsert_global_concurrency_limit_by_name(GPU_LIMIT, gpus)
@@ -51,7 +51,7 @@ def main() -> None:
         make_bucket(settings.storage)
     for command in COMMANDS:
         subprocess.run(command, cwd=ROOT, check=True)
-    tell_server(_gpus(settings.compute))
+    configure_server(_gpus(settings.compute))
 
 
 def _gpus(compute: ComputeSettings) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,17 +78,17 @@ def up(
     Example: `mudg up --workers 4 --index-cron "0 3 * * *" -s settings.yaml`
     """
     settings = flags.settings(hint=False, more=[f"compute.workers={workers}"] if workers else [])
-    with console.status("looking at what is there …"):
-        from mudg.ops.stack.start import Wishes, bring_up
+    with console.status("checking what is running …"):
+        from mudg.ops.stack.start import StartOptions, start_stack
     ports = {
         name: port for name, port in (("prefect", ui_port), ("s3", s3_port), ("dask", dask_port)) if port
     }
-    upped = bring_up(folder, settings, Wishes(ports, index_cron, gpu_limit), _watched)
-    notes = [*upped.notes, *foreign_places(settings, upped.stack)]
+    result = start_stack(folder, settings, StartOptions(ports, index_cron, gpu_limit), _watched)
+    notes = [*result.notes, *foreign_places(settings, result.stack)]
     for note in notes:
         console.print(note, markup=False, highlight=False)
-    result = addresses(upped.stack) | {"started": upped.started, "notes": notes}
-    return Output(result, _up_text(upped.stack, bool(upped.started)))
+    facts = addresses(result.stack) | {"started": result.started, "notes": notes}
+    return Output(facts, _up_text(result.stack, bool(result.started)))
 
 
 @command(app, "down")
@@ -104,10 +105,10 @@ def down(
     from mudg.ops.stack import stop
 
     ended: list[str] = []
-    with console.status("ending the stack …"):
-        for name in stop.take_down(folder):
+    with console.status("stopping the stack …"):
+        for name in stop.stop_stack(folder):
             ended.append(name)
-            tick(f"{name} ended")
+            tick(f"{name} stopped")
     wiped: list[str] = []
     if wipe:
         say(
@@ -115,7 +116,7 @@ def down(
             "bold yellow",
         )
         wiped = stop.wipe(folder)
-    text = f"ended: {', '.join(ended)}" if ended else f"nothing of a stack is running in {folder}"
+    text = f"stopped: {', '.join(ended)}" if ended else f"nothing of a stack is running in {folder}"
     text += f"\ndeleted: {', '.join(wiped)}" if wiped else ""
     text += f"\nits data stays in {folder}; `mudg up` starts on it again" if ended and not wiped else ""
     return Output({"ended": ended, "wiped": wiped}, text)
@@ -132,18 +133,17 @@ def doctor(flags: Flags, folder: Folder = FOLDER) -> Output:
 
     stack = use_stack(folder)  # before Prefect is imported
     settings = flags.settings()
-    from mudg.ops.doctor.examine import examine
-    from mudg.ops.doctor.finding import Case
+    from mudg.ops.doctor.examine import Installation, examine
 
-    with console.status("looking …") as status:
-        findings = examine(Case(settings, folder, stack), lambda name: status.update(f"looking at {name} …"))
+    with console.status("checking …") as status:
+        installation = Installation(settings, folder, stack)
+        findings = examine(installation, lambda name: status.update(f"checking {name} …"))
     faults = sum(one.level == "fault" for one in findings)
     fixes = [f"  {one.name}: {one.fix}" for one in findings if one.fix]
-    text = table_of([(one.name, one.level, one.found) for one in findings], ("what", "how", "found"))
+    text = table_of([(one.name, one.level, one.detail) for one in findings], ("check", "result", "detail"))
     text += "\n\nto do:\n" + "\n".join(fixes) if fixes else "\n\nall is well"
-    return Output(
-        {"faults": faults, "checks": [one.described() for one in findings]}, text, int(bool(faults))
-    )
+    checks = [asdict(finding) for finding in findings]
+    return Output({"faults": faults, "checks": checks}, text, int(bool(faults)))
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def _up_text(stack: Stack, started: bool) -> str:
         ("", "mudg corpus add URL   # images of yours"),
         ("", "mudg index build      # once, or wait for its schedule"),
         ("", "mudg target submit SPEC.yaml"),
-        ("", "mudg doctor      # is all well?"),
+        ("", "mudg doctor      # check all of it"),
         ("", "mudg down"),
     ]
     title = "the stack is up" if started else "the stack was up already"

@@ -10,7 +10,7 @@ import pytest
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.events.schemas.automations import EventTrigger
 
-from mudg.ops.stack.registered import DEAD_RUNS, automation
+from mudg.ops.stack.prefect_setup import DEAD_RUNS, automation
 from tests.stack.team import ENDED, Team, until
 from tests.support.demo_runs import MUDG, environment
 

@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from mudg.ops.stack.registered import GPU_LIMIT
+from mudg.ops.stack.prefect_setup import GPU_LIMIT
 from tests.infra.charts import CHARTS, DASK_KUBERNETES
 from tests.infra.files import INFRA, PROJECT, ROOT, check_environment, load
 

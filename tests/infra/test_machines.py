@@ -111,8 +111,8 @@ def test_every_python_that_is_promised_is_checked() -> None:
 def test_a_package_that_no_lock_fixes_is_named() -> None:
     lock = "prefect==3.8.8\npendulum==3.3.0 ; python_full_version < '3.13'\n"
     resolution = "nvidia-cublas==13.1\nprefect==3.8.8\ntriton==3.7.1\nwhenever==0.10.5\n"
-    assert check_platforms.not_fixed(lock, resolution) == ["whenever"]
-    assert check_platforms.not_fixed(lock, lock) == []
+    assert check_platforms.unpinned(lock, resolution) == ["whenever"]
+    assert check_platforms.unpinned(lock, lock) == []
 
 
 def test_locks_name_nothing_for_gpus() -> None:

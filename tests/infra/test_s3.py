@@ -55,7 +55,7 @@ def test_prepare_then_registers_pool_deployments_and_limit(monkeypatch: pytest.M
     monkeypatch.setenv("MUDG_STORAGE__URL", "s3://somewhere/store")
     monkeypatch.setattr(prepare, "make_bucket", called.append)
     monkeypatch.setattr(prepare.subprocess, "run", lambda command, **_: called.append(command))
-    monkeypatch.setattr(prepare, "tell_server", called.append)
+    monkeypatch.setattr(prepare, "configure_server", called.append)
     monkeypatch.setenv("MUDG_COMPUTE__WORKERS", "3")
     prepare.main()
     assert called == [load_settings().storage, *prepare.COMMANDS, 3]

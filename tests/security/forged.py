@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from mudg.ops.stack.certificates import make_certificate
+from mudg.ops.stack.credentials import make_certificate
 from mudg.ops.stack.parts import PARTS, weed
 from mudg.ops.stack.running import Stack
 from tests.security.results import NotTried, Result, attempt

@@ -5,55 +5,91 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from mudg.ops.doctor.finding import Case, Finding, fault
+from mudg.ops.stack.running import Stack
+from mudg_core.settings import Settings
 
-Check: TypeAlias = Callable[[Case], list[Finding]]
-
+Level: TypeAlias = Literal["ok", "warning", "fault"]
 SECONDS = 90.0  # some import torch, on a machine that may be busy
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is checked. `stack`: the one that runs in `folder`, if any of it does."""
+
+    settings: Settings
+    folder: Path
+    stack: Stack | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`fix` says what to do; nothing has to be done about what is ok."""
+
+    name: str
+    level: Level
+    detail: str
+    fix: str = ""
+
+
+def ok(name: str, detail: str) -> Finding:
+    return Finding(name, "ok", detail)
+
+
+def warning(name: str, detail: str, fix: str) -> Finding:
+    return Finding(name, "warning", detail, fix)
+
+
+def fault(name: str, detail: str, fix: str) -> Finding:
+    return Finding(name, "fault", detail, fix)
+
+
+Check: TypeAlias = Callable[[Installation], list[Finding]]
 CHECKS: dict[str, str | Check] = {
-    "python": "mudg.ops.doctor.packages:python",
-    "packages": "mudg.ops.doctor.packages:pins",
-    "known breakages": "mudg.ops.doctor.packages:breakages",
-    "stack": "mudg.ops.doctor.machine:stack",
-    "storage": "mudg.ops.doctor.store:storage",
-    "prefect": "mudg.ops.doctor.orchestration:prefect",
-    "dask": "mudg.ops.doctor.cluster:dask",
-    "gpu": "mudg.ops.doctor.machine:gpu",
-    "disk": "mudg.ops.doctor.machine:disk",
-    "img2dataset": "mudg.ops.doctor.machine:img2dataset",
+    "python": "mudg.ops.doctor.checks:python",
+    "packages": "mudg.ops.doctor.checks:packages",
+    "known breakages": "mudg.ops.doctor.checks:breakages",
+    "stack": "mudg.ops.doctor.checks:stack",
+    "storage": "mudg.ops.doctor.checks:storage",
+    "prefect": "mudg.ops.doctor.server_checks:prefect",
+    "dask": "mudg.ops.doctor.server_checks:dask",
+    "gpu": "mudg.ops.doctor.checks:gpu",
+    "disk": "mudg.ops.doctor.checks:disk",
+    "img2dataset": "mudg.ops.doctor.checks:img2dataset",
 }
 
 
 def examine(
-    case: Case,
-    watch: Callable[[str], None] = lambda name: None,
+    installation: Installation,
+    progress: Callable[[str], None] = lambda name: None,
     checks: Mapping[str, str | Check] = CHECKS,
     seconds: float = SECONDS,
 ) -> list[Finding]:
     findings: list[Finding] = []
     for name, check in checks.items():
-        watch(name)
-        findings += _bounded(name, check, case, seconds)
+        progress(name)
+        findings += _bounded(name, check, installation, seconds)
     return findings
 
 
-def _bounded(name: str, check: str | Check, case: Case, seconds: float) -> list[Finding]:
+def _bounded(name: str, check: str | Check, installation: Installation, seconds: float) -> list[Finding]:
     """In a thread of its own, which is left behind if it does not come back."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
 
-    def look() -> None:
+    def run() -> None:
         try:
-            found.extend((resolve_name(check) if isinstance(check, str) else check)(case))
+            findings.extend((resolve_name(check) if isinstance(check, str) else check)(installation))
         except Exception as error:
-            what = f"the check itself failed: {type(error).__name__}: {str(error)[:300]}"
-            found.append(fault(name, what, "see whether the other checks say why; else it is a bug of ours"))
+            detail = f"the check itself failed: {type(error).__name__}: {str(error)[:300]}"
+            findings.append(fault(name, detail, "see whether the other checks say why; else it is our bug"))
 
-    thread = threading.Thread(target=look, name=f"doctor-{name}", daemon=True)
+    thread = threading.Thread(target=run, name=f"doctor-{name}", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
         return [fault(name, f"no answer within {seconds:g} s", "see whether that service or disk hangs")]
-    return found
+    return findings

@@ -1,20 +1,33 @@
-"""A stack for those who use it: where it is, what lives of it, and the environment that leads to it."""
+"""A stack for those who use it: where it is, which parts live, and the environment that leads to it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from mudg.ops.stack import FOLDER
-from mudg.ops.stack.certificates import certificate_of
-from mudg.ops.stack.environment import as_script
+from mudg.ops.stack.credentials import Keys, certificate_of, keys_of, write_private
 from mudg.ops.stack.processes import is_alive, listens
-from mudg.ops.stack.state import Keys, Process, State, keys_of, read_state, write_private, write_state
+from mudg.ops.stack.state import Process, State, read_state, write_state
+from mudg_core.settings import ENV_PREFIX, Settings, load_settings
 from tasks.executors.guarded_api import login_url
 
 BUCKET = POOL = "mudg"
 LOCAL = "http://127.0.0.1"
+# Variables of the user's shell that parts do not inherit: settings are handed on by name, and a stack has its
+# own Prefect and keys. `mudg` itself has silenced Dask for the terminal.
+NOT_INHERITED = (ENV_PREFIX, "PREFECT_", "DASK_LOGGING", "AWS_")
+INHERITED_ANYWAY = ("PREFECT_SERVER_ANALYTICS_ENABLED",)
+# Settings that a stack answers itself. A shell that has sourced a stack's environment names them too.
+OWN_SETTINGS = tuple(
+    f"{ENV_PREFIX}STORAGE__{name}" for name in ("URL", "ENDPOINT_URL", "BROWSE_URL", "CACHE_DIR")
+)
+OWN_SETTINGS += (f"{ENV_PREFIX}COMPUTE__DASK_ADDRESS",)
 
 
 class Stack:
@@ -65,24 +78,23 @@ class Stack:
             "MUDG_STORAGE__CACHE_DIR": str(self.folder / "cache"),
             "MUDG_COMPUTE__DASK_ADDRESS": self.dask_address,
             "MUDG_COMPUTE__WORKERS": str(self.state.workers),
-            **self._dask_keys(),
+            **self._dask_certificate(),
             "AWS_ACCESS_KEY_ID": self.keys.access,
             "AWS_SECRET_ACCESS_KEY": self.keys.secret,
             "AWS_SESSION_TOKEN": "",
             "AWS_ENDPOINT_URL_S3": self.s3_url,  # for `aws s3 cp SPEC.yaml s3://mudg/store/inbox/`
         }
 
-    def _dask_keys(self) -> dict[str, str]:
-        """Whoever lacks them can neither submit code nor be a worker: Dask's TLS is mutual."""
-        files, prefix = certificate_of(self.folder), "DASK_DISTRIBUTED__COMM__"
-        keys = {f"{prefix}REQUIRE_ENCRYPTION": "true", f"{prefix}TLS__CA_FILE": str(files.ca)}
+    def _dask_certificate(self) -> dict[str, str]:
+        """Whoever lacks it can neither submit code nor be a worker: Dask's TLS is mutual."""
+        (cert, key), prefix = certificate_of(self.folder), "DASK_DISTRIBUTED__COMM__"
+        variables = {f"{prefix}REQUIRE_ENCRYPTION": "true", f"{prefix}TLS__CA_FILE": str(cert)}
         for role in ("SCHEDULER", "WORKER", "CLIENT"):
-            keys[f"{prefix}TLS__{role}__CERT"] = str(files.cert)
-            keys[f"{prefix}TLS__{role}__KEY"] = str(files.key)
-        return keys
+            variables |= {f"{prefix}TLS__{role}__CERT": str(cert), f"{prefix}TLS__{role}__KEY": str(key)}
+        return variables
 
     def process(self, name: str) -> Process | None:
-        return next((one for one in self.state.processes if one.name == name), None)
+        return next((process for process in self.state.processes if process.name == name), None)
 
     def is_alive(self, name: str) -> bool:
         process = self.process(name)
@@ -97,12 +109,11 @@ class Stack:
         return self.folder / "logs" / f"{name}.log"
 
     def record(self, process: Process) -> None:
-        others = [one for one in self.state.processes if one.name != process.name]
+        others = [other for other in self.state.processes if other.name != process.name]
         self.change(processes=(*others, process))
 
-    def forget(self, names: Iterable[str]) -> None:
-        gone = set(names)
-        self.change(processes=tuple(one for one in self.state.processes if one.name not in gone))
+    def forget(self, name: str) -> None:
+        self.change(processes=tuple(other for other in self.state.processes if other.name != name))
 
     def change(self, **values: object) -> None:
         self.state = self.state.model_copy(update=values)
@@ -130,3 +141,48 @@ def use_stack(folder: Path | None = None) -> Stack | None:
     if stack is not None and not os.environ.get("PREFECT_API_URL"):
         os.environ.update(stack.environment())
     return stack
+
+
+def settings_environment(settings: Settings) -> dict[str, str]:
+    """The variables that give another process these settings, wherever they came from: file, shell or flags.
+    Only what differs from the defaults, so that a list of them can be read."""
+    defaults = load_settings(overrides={"profile": settings.profile}, environ={}).model_dump(mode="json")
+    variables: dict[str, str] = (
+        {} if settings.profile == "mudg" else {f"{ENV_PREFIX}PROFILE": settings.profile}
+    )
+    for area, values in settings.model_dump(mode="json").items():
+        if isinstance(values, dict):
+            changed = {name: value for name, value in values.items() if value != defaults[area][name]}
+            variables |= {f"{ENV_PREFIX}{area}__{name}".upper(): scalar(v) for name, v in changed.items()}
+    return variables
+
+
+def scalar(value: Any) -> str:
+    """As the settings read it back. Not JSON: YAML takes 1e-05 for text."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=2**31, allow_unicode=True)
+    return text.removesuffix("...\n").strip()
+
+
+def settings_for_stack(settings: Settings) -> dict[str, str]:
+    """The user's settings for all that runs in a stack, with paths that hold in any folder."""
+    from mudg_core.target.paths import absolute_settings
+
+    tree = settings.model_dump(mode="json", exclude={"profile"}, exclude_none=True)
+    absolute = settings.replace(absolute_settings(tree), where="settings")
+    variables = settings_environment(absolute)
+    return {name: value for name, value in variables.items() if name not in OWN_SETTINGS}
+
+
+def inherited() -> dict[str, str]:
+    """This shell's environment without what would lead a part elsewhere."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in INHERITED_ANYWAY or not name.startswith(NOT_INHERITED)
+    }
+
+
+def as_script(environment: Mapping[str, str]) -> str:
+    """What a shell can `source`."""
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
+    return "# Makes `mudg` use this stack: source this file. It holds a secret.\n" + "".join(lines)

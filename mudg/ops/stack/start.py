@@ -11,8 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from mudg.ops.stack import ports
-from mudg.ops.stack.certificates import make_certificate
-from mudg.ops.stack.environment import given_to_stack
+from mudg.ops.stack.credentials import make_certificate
 from mudg.ops.stack.parts import (
     DEPLOY,
     FIRST,
@@ -23,19 +22,19 @@ from mudg.ops.stack.parts import (
     weed,
     write_dask_config,
 )
-from mudg.ops.stack.processes import exit_code, spawn
-from mudg.ops.stack.registered import (
+from mudg.ops.stack.prefect_setup import (
     DEFAULT,
     check_cron,
-    is_known,
+    create_pool,
+    is_registered,
     limit_gpu_tasks,
-    make_pool,
     prefect_file,
     schedule_index,
 )
-from mudg.ops.stack.running import Stack, find_stack
-from mudg.ops.stack.state import State, check_folder, locked, read_state, write_state
-from mudg.ops.stack.stop import close_runs, end_part
+from mudg.ops.stack.processes import exit_code, spawn
+from mudg.ops.stack.running import Stack, find_stack, settings_for_stack
+from mudg.ops.stack.state import FOLDERS, State, check_folder, locked, read_state, write_state
+from mudg.ops.stack.stop import crash_open_runs, stop_part
 from mudg_core.errors import OrchestrationError, SettingsError
 from mudg_core.settings import ComputeSettings, Settings
 from tasks.executors.clusters import gpus, kind_of
@@ -44,15 +43,15 @@ from tasks.executors.prefect_database import lay_out
 STARTS = 3
 DEPLOY_SECONDS = 300.0
 PAUSE_SECONDS = 0.2
-PATIENCE_SECONDS = 60.0  # with a part that lives: it may only be busy
+BUSY_SECONDS = 60.0  # how long a part that lives may only be busy
 LOG_LINES = 15
 
-Watch = Callable[[str], AbstractContextManager[None]]
+Progress = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user has asked for; None is for us to choose, or as it was before."""
+class StartOptions:
+    """The user's; None is for us to choose, or as it was before."""
 
     ports: Mapping[str, int] = field(default_factory=dict)  # `prefect`, `s3` and `dask`: the first of each
     index_cron: str | None = None
@@ -60,85 +59,87 @@ class Wishes:
 
 
 @dataclass
-class Upped:
-    """What came of it. `mended`: it ran already, so its processes know each other's ports."""
+class StartResult:
+    """`was_running`: its processes know each other's ports and settings already."""
 
     stack: Stack
-    mended: bool = False
+    was_running: bool = False
     started: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def bring_up(folder: Path, settings: Settings, wishes: Wishes, watch: Watch) -> Upped:
+def start_stack(folder: Path, settings: Settings, options: StartOptions, progress: Progress) -> StartResult:
     """A stack that works. Of one that is there already, only what has died is started again, as it was. If
-    anything does not come up, whatever this call has started is ended again."""
-    weed(), prefect_file()  # what cannot be had is told before anything is started
+    anything does not come up, whatever this call has started is stopped again."""
+    weed(), prefect_file()  # what is not installed is reported before anything is started
     check_folder(folder)
-    if wishes.index_cron:
-        check_cron(wishes.index_cron)
+    if options.index_cron:
+        check_cron(options.index_cron)
     with locked(folder):
-        upped = _found(folder, settings, wishes) or _laid_out(folder, settings, wishes)
+        result = _running(folder, settings, options) or _new(folder, settings, options)
         try:
-            _await_all(upped, _begin(upped, FIRST), wishes, watch)
-            if not upped.mended:  # runs of a machine that went down would be shown as running for ever
-                close_runs(upped.stack)
-            _register(upped, wishes, watch)
+            _wait_for(result, _start_missing(result, FIRST), options, progress)
+            if not result.was_running:  # runs of a machine that went down would be shown as running for ever
+                crash_open_runs(result.stack)
+            _register(result, options, progress)
         except BaseException:
-            for name in (DEPLOY, *reversed(upped.started)):
-                end_part(upped.stack, name)
+            for name in (DEPLOY, *reversed(result.started)):
+                stop_part(result.stack, name)
             raise
-    return upped
+    return result
 
 
-def _found(folder: Path, settings: Settings, wishes: Wishes) -> Upped | None:
+def _running(folder: Path, settings: Settings, options: StartOptions) -> StartResult | None:
     """One that runs keeps its settings and ports, which its processes know."""
     stack = find_stack(folder)
     if stack is None:
         return None
-    upped = Upped(stack, mended=True)
-    if given_to_stack(settings) not in (stack.state.settings, {}):
-        upped.notes.append("it keeps the settings that it was started with: `mudg down` first to change them")
-    if any(stack.state.ports[name] != port for name, port in wishes.ports.items()):
-        upped.notes.append("it keeps its ports: `mudg down` first to change them")
-    return upped
+    result = StartResult(stack, was_running=True)
+    if settings_for_stack(settings) not in (stack.state.settings, {}):
+        result.notes.append(
+            "it keeps the settings that it was started with: `mudg down` first to change them"
+        )
+    if any(stack.state.ports[name] != port for name, port in options.ports.items()):
+        result.notes.append("it keeps its ports: `mudg down` first to change them")
+    return result
 
 
-def _laid_out(folder: Path, settings: Settings, wishes: Wishes) -> Upped:
-    """A new start, on the ports and data of the last one if there was one."""
+def _new(folder: Path, settings: Settings, options: StartOptions) -> StartResult:
+    """On the ports and data of the last start if there was one."""
     before = read_state(folder) or State(id="")
     if before.id:  # what a killed `mudg up` has left would be in the way
         stack = Stack(folder, before)
         for name in (DEPLOY, *reversed(PARTS)):
-            end_part(stack, name)
-    chosen = ports.choose_all(before.ports, wishes.ports)
+            stop_part(stack, name)
+    chosen = ports.choose_all(before.ports, options.ports)
     state = State(
         id=before.id or token_hex(8),
         ports=chosen,
-        settings=given_to_stack(settings),
+        settings=settings_for_stack(settings),
         workers=_workers(settings.compute),
         index_cron=before.index_cron,
         gpu_limit=before.gpu_limit,
     )
     write_state(folder, state)
-    upped = Upped(Stack(folder, state))
-    for name in ("cache", "dask", "logs", "prefect", "s3", "work"):
+    result = StartResult(Stack(folder, state))
+    make_certificate(result.stack.folder)
+    for name in FOLDERS:
         (folder / name).mkdir(exist_ok=True)
-    make_certificate(upped.stack.folder)
-    write_dask_config(upped.stack)
+    write_dask_config(result.stack)
     lay_out(folder / "prefect" / "prefect.db")
-    if "prefect" not in wishes.ports and chosen["prefect"] != ports.UI_PORT:
-        upped.notes.append(f"port {ports.UI_PORT} is taken: the UI is on {chosen['prefect']}")
-    if before.index_cron and not wishes.index_cron:
-        upped.notes.append(f"the schedule of the index is as before: {before.index_cron}")
-    return upped
+    if "prefect" not in options.ports and chosen["prefect"] != ports.UI_PORT:
+        result.notes.append(f"port {ports.UI_PORT} is taken: the UI is on {chosen['prefect']}")
+    if before.index_cron and not options.index_cron:
+        result.notes.append(f"the schedule of the index is as before: {before.index_cron}")
+    return result
 
 
 def _workers(compute: ComputeSettings) -> int:
-    """On GPUs there is one for each, however many were asked for."""
+    """On GPUs there is one for each, whatever `compute.workers` is."""
     if kind_of(compute) != "cuda":
         return compute.workers
-    if found := gpus():
-        return found
+    if count := gpus():
+        return count
     raise SettingsError(
         what="compute.device is cuda, and torch sees no GPU",
         where="compute.device",
@@ -146,63 +147,28 @@ def _workers(compute: ComputeSettings) -> int:
     )
 
 
-def _begin(upped: Upped, parts: tuple[Part, ...]) -> list[Part]:
+def _start_missing(result: StartResult, parts: tuple[Part, ...]) -> list[Part]:
     """Starts those that do not work, all at once: they need seconds each, and not each other. What a dead
     part has left goes first, but for flow runs, which need no worker to come to their end."""
-    missing = [part for part in parts if not _works(upped.stack, part)]
+    missing = [part for part in parts if not _comes_up(result.stack, part, BUSY_SECONDS)]
     for part in missing:
-        if part.ends_its_own or upped.stack.is_alive(part.name):
-            end_part(upped.stack, part.name)
-        _spawn(upped, part)
+        if part.ends_its_own or result.stack.is_alive(part.name):
+            stop_part(result.stack, part.name)
+        _spawn(result, part)
     return missing
 
 
-def _await_all(upped: Upped, parts: list[Part], wishes: Wishes, watch: Watch) -> None:
-    for part in parts:
-        with watch(part.title):
-            _await(upped, part, fixed=upped.mended or part.ports[:1] in {(name,) for name in wishes.ports})
+def _spawn(result: StartResult, part: Part) -> None:
+    stack = result.stack
+    result.started.append(part.name)
+    own_ports = {name: stack.state.ports[name] for name in part.ports}
+    environment = environment_of(stack, part.name, part.environment(stack))
+    folder, log = stack.folder / "work", stack.log(part.name)
+    stack.record(spawn(part.name, part.command(stack), environment, folder, log, own_ports))
 
 
-def _works(stack: Stack, part: Part) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while stack.is_alive(part.name):
-        if stack.listens(part.name) and part.healthy(stack):
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(PAUSE_SECONDS)
-    return False
-
-
-def _spawn(upped: Upped, part: Part) -> None:
-    stack = upped.stack
-    upped.started.append(part.name)
-    own = {name: stack.state.ports[name] for name in part.ports}
-    command, environment = part.command(stack), part.environment(stack)
-    stack.record(spawn(part.name, command, environment, stack.folder / "work", stack.log(part.name), own))
-
-
-def _await(upped: Upped, part: Part, *, fixed: bool) -> None:
-    """Waits until a part works. One that ends at once because somebody took its port meanwhile is started
-    again on another, unless its ports are `fixed`."""
-    for attempt in range(1, STARTS + 1):
-        if _comes_up(upped.stack, part):
-            return
-        clash = part.ports and not upped.stack.is_alive(part.name) and _taken(upped.stack, part)
-        end_part(upped.stack, part.name)
-        if not clash or fixed or attempt == STARTS:
-            raise _failure(upped.stack, part, bool(clash))
-        now = upped.stack.state.ports
-        upped.stack.change(ports=now | ports.choose(part.ports, now, ports.others(part.ports, now)))
-        _spawn(upped, part)
-
-
-def _taken(stack: Stack, part: Part) -> bool:
-    return any(not ports.is_free(port) for port in ports.twins(part.ports, stack.state.ports))
-
-
-def _comes_up(stack: Stack, part: Part) -> bool:
-    deadline = time.monotonic() + part.seconds
+def _comes_up(stack: Stack, part: Part, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and stack.is_alive(part.name):
         if stack.listens(part.name) and part.healthy(stack):
             return True
@@ -210,41 +176,63 @@ def _comes_up(stack: Stack, part: Part) -> bool:
     return False
 
 
+def _wait_for(result: StartResult, parts: list[Part], options: StartOptions, progress: Progress) -> None:
+    for part in parts:
+        with progress(part.title):
+            _wait_for_part(result, part, fixed=result.was_running or bool({*part.ports} & {*options.ports}))
+
+
+def _wait_for_part(result: StartResult, part: Part, *, fixed: bool) -> None:
+    """One that ends at once because somebody took its port meanwhile is started again on another, unless its
+    ports are `fixed`."""
+    stack = result.stack
+    for attempt in range(1, STARTS + 1):
+        if _comes_up(stack, part, part.seconds):
+            return
+        opened = ports.opened(part.ports, stack.state.ports)
+        clash = not stack.is_alive(part.name) and any(not ports.is_free(port) for port in opened)
+        stop_part(stack, part.name)
+        if not clash or fixed or attempt == STARTS:
+            raise _failure(stack, part, clash)
+        current = stack.state.ports
+        used = ports.of_other_parts(part.ports, current)
+        stack.change(ports=current | ports.choose(part.ports, current, used))
+        _spawn(result, part)
+
+
 def _failure(stack: Stack, part: Part, clash: bool) -> OrchestrationError:
-    reason = "one of its ports is taken" if clash else "the last lines of its log say"
-    return OrchestrationError(
-        what=f"{part.title} ({part.name}) did not come up; {reason}:\n{last_lines(stack.log(part.name))}",
-        where=str(stack.log(part.name)),
-        fix="`mudg down` and `mudg up` choose other ports"
-        if clash
-        else "see docs/stack.md, and `mudg doctor`",
-    )
+    log = stack.log(part.name)
+    reason, fix = "the last lines of its log", "see docs/stack.md, and `mudg doctor`"
+    if clash:
+        reason, fix = "one of its ports is taken", "`mudg down` and `mudg up` choose other ports"
+    what = f"{part.title} ({part.name}) did not come up; {reason}:\n{_last_lines(log)}"
+    return OrchestrationError(what=what, where=str(log), fix=fix)
 
 
-def last_lines(log: Path) -> str:
+def _last_lines(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     return "\n".join(f"    {line[:300]}" for line in lines[-LOG_LINES:]) or "    (it is empty)"
 
 
-def _register(upped: Upped, wishes: Wishes, watch: Watch) -> None:
+def _register(result: StartResult, options: StartOptions, progress: Progress) -> None:
     """The server's side, and with it the parts that need the first ones. Deployments are declared while those
     come up, as reading flows takes as long."""
-    stack, asked = upped.stack, wishes.index_cron
-    new = not stack.state.registered or not is_known(stack)
-    cron = None if asked == DEFAULT else asked or stack.state.index_cron
-    limit = wishes.gpu_limit or stack.state.gpu_limit
+    stack, wanted = result.stack, options.index_cron
+    new = not stack.state.registered or not is_registered(stack)
+    cron = None if wanted == DEFAULT else wanted or stack.state.index_cron
+    limit = options.gpu_limit or stack.state.gpu_limit
     stack.write_environment()
     if new:
-        make_pool(stack)
-    if new or wishes.gpu_limit:
+        create_pool(stack)
+    if new or options.gpu_limit:
         limit_gpu_tasks(stack, limit or stack.state.workers)
-    begun = _begin(upped, SECOND)
-    if new or asked == DEFAULT:
-        with watch("the deployments of prefect.yaml"):
+    starting = _start_missing(result, SECOND)
+    if new or wanted == DEFAULT:
+        with progress("the deployments of prefect.yaml"):
             _deploy(stack)
-    if cron and (new or asked):  # a new start has declared that of prefect.yaml
+    if cron and (new or wanted):  # a new start has declared that of prefect.yaml
         schedule_index(stack, cron)
-    _await_all(upped, begun, wishes, watch)
+    _wait_for(result, starting, options, progress)
     stack.change(registered=True, index_cron=cron, gpu_limit=limit)
 
 
@@ -255,7 +243,7 @@ def _deploy(stack: Stack) -> None:
     process = spawn(DEPLOY, command, environment_of(stack, DEPLOY), file.parent, log)
     if exit_code(process, DEPLOY_SECONDS) != 0:
         raise OrchestrationError(
-            what=f"the deployments were not registered; the last lines of the log say:\n{last_lines(log)}",
+            what=f"the deployments were not registered; the last lines of the log:\n{_last_lines(log)}",
             where=str(log),
             fix="see prefect.yaml, and `mudg doctor`",
         )

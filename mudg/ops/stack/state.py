@@ -1,11 +1,10 @@
-"""What is known of a stack, in its folder: `stack.json`. Secrets are elsewhere."""
+"""The record of a stack in its folder, `stack.json`, and whether that folder is ours alone. Secrets are
+elsewhere."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,20 +12,17 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mudg.ops.stack.credentials import KEYS_FILE, TLS_FOLDER, write_private
 from mudg_core.errors import DataError, InputError, OrchestrationError
-from tasks.executors.guarded_api import new_password
 
-PLACES = ("cache", "dask", "logs", "prefect", "s3", "tls", "work")
-STATE_FILE, KEYS_FILE, LOCK_FILE = "stack.json", "keys.json", "lock"
-
-
-class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+FOLDERS = ("cache", "dask", "logs", "prefect", "s3", TLS_FOLDER, "work")
+STATE_FILE, LOCK_FILE = "stack.json", "lock"
 
 
-class Process(Record):
+class Process(BaseModel):
     """A process that we started. Its number alone says little, as numbers are used again."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     pid: int
     started: float
@@ -35,10 +31,11 @@ class Process(Record):
     ports: dict[str, int] = {}
 
 
-class State(Record):
+class State(BaseModel):
     """`id` is what all processes of the stack carry in their environment. Written before the first is
     started, so that even one that was started a moment before `mudg up` was killed can be found."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str
     ports: dict[str, int] = {}
     settings: dict[str, str] = {}
@@ -47,35 +44,6 @@ class State(Record):
     gpu_limit: int | None = None  # None: as many as there are GPUs or workers
     registered: bool = False
     processes: tuple[Process, ...] = ()
-
-
-class Keys(Record):
-    """Made once for a stack: those of S3, what SeaweedFS signs its own requests with, Prefect's password."""
-
-    access: str
-    secret: str
-    internal: str
-    prefect: str
-
-
-def check_owner(folder: Path) -> None:
-    """Whoever else has the folder, or has put a link into it, could have us run their commands with our
-    rights, or write our secrets where they choose."""
-    below = [folder / name for name in PLACES]
-    inside = [path for place in (folder, *below) if place.is_dir() for path in place.iterdir()]
-    for path in (folder, *inside):
-        try:
-            found = path.lstat()
-        except FileNotFoundError:  # not there yet, or a part of the stack has deleted its own
-            continue
-        if found.st_uid != os.geteuid() or stat.S_ISLNK(found.st_mode):
-            raise InputError(
-                what="a link stands where the stack's own files go"
-                if stat.S_ISLNK(found.st_mode)
-                else "a file of the stack belongs to another user",
-                where=str(path),
-                fix="give --folder one of your own that is empty or not there yet",
-            )
 
 
 def read_state(folder: Path) -> State | None:
@@ -90,7 +58,7 @@ def read_state(folder: Path) -> State | None:
         raise DataError(
             what=f"the record of the stack cannot be read: {error}",
             where=str(path),
-            fix="end what is left of the stack by hand, and delete this file",
+            fix="stop what is left of the stack by hand, and delete this file",
         ) from error
 
 
@@ -98,37 +66,32 @@ def write_state(folder: Path, state: State) -> None:
     write_private(folder / STATE_FILE, state.model_dump_json(indent=2) + "\n")
 
 
-def keys_of(folder: Path) -> Keys:
-    """The same for as long as the folder lives: its data can be read with no others."""
-    path = folder / KEYS_FILE
-    stored = json.loads(path.read_bytes()) if path.exists() else {}
-    new = {
-        "access": secrets.token_hex(10),
-        "secret": secrets.token_hex(20),
-        "internal": secrets.token_hex(20),
-        "prefect": new_password(),
-    }
-    keys = Keys.model_validate(new | stored)  # that of an older release lacks some
-    if keys.model_dump() != stored:
-        write_private(path, keys.model_dump_json() + "\n")
-    return keys
-
-
-def write_private(path: Path, text: str) -> None:
-    """For nobody else's eyes, and either whole or not at all."""
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        stream.write(text)
-    new.replace(path)
+def check_owner(folder: Path) -> None:
+    """Whoever else has the folder, or has put a link into it, could have us run their commands with our
+    rights, or write our secrets where they choose."""
+    folders = [folder, *(folder / name for name in FOLDERS)]
+    entries = [path for place in folders if place.is_dir() for path in place.iterdir()]
+    for path in (folder, *entries):
+        try:
+            status = path.lstat()
+        except FileNotFoundError:  # not there yet, or a part of the stack has deleted its own
+            continue
+        is_link = stat.S_ISLNK(status.st_mode)
+        if is_link or status.st_uid != os.geteuid():
+            raise InputError(
+                what="a link stands where the stack's own files go"
+                if is_link
+                else "a file of the stack belongs to another user",
+                where=str(path),
+                fix="give --folder one of your own that is empty or not there yet",
+            )
 
 
 def check_folder(folder: Path) -> None:
     """A stack makes its folder private and can be wiped with it, so it wants one of its own."""
     check_owner(folder)
-    ours = {STATE_FILE, KEYS_FILE}
-    found = {item.name for item in folder.iterdir()} if folder.is_dir() else set()
-    if found - {LOCK_FILE} and not found & ours:
+    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    if names - {LOCK_FILE} and not names & {STATE_FILE, KEYS_FILE}:
         raise InputError(
             what="the folder has files in it that are no stack's",
             where=str(folder),
@@ -147,7 +110,7 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OrchestrationError(
-                what="another `mudg up` or `mudg down` is at work on this stack",
+                what="another `mudg up` or `mudg down` is running on this stack",
                 where=str(folder),
                 fix="wait for it to end",
             ) from error

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from mudg.ops.stack.environment import (
-    PLACES,
+from mudg.ops.stack.running import (
+    OWN_SETTINGS,
+    Stack,
     as_script,
-    given_to_stack,
     inherited,
     scalar,
     settings_environment,
+    settings_for_stack,
 )
-from mudg.ops.stack.running import Stack
 from mudg.ops.stack.state import State
 from mudg_core.settings import Settings, load_settings
 
@@ -49,7 +49,7 @@ def test_a_stack_answers_places_itself_and_paths_hold_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = given_to_stack(
+    given = settings_for_stack(
         load_settings(
             overrides={
                 "storage": {"url": "s3://other", "cache_dir": "x", "retries": 1},
@@ -77,7 +77,7 @@ def test_a_shell_that_has_sourced_the_script_uses_the_stack(tmp_path: Path) -> N
     ports = {name: 11_000 + i for i, name in enumerate(names)}
     stack = Stack(tmp_path, State(id="x", ports=ports, settings=settings, workers=3))
     environment = stack.environment()
-    assert set(PLACES) <= environment.keys()
+    assert set(OWN_SETTINGS) <= environment.keys()
     file = stack.write_environment()
     assert file.stat().st_mode & 0o777 == 0o600
     done = subprocess.run(

@@ -32,7 +32,7 @@ def test_a_part_keeps_its_ports_until_one_is_taken() -> None:
     assert list(before) == list(ports.S3) and ports.choose(ports.S3, before) == before
     with taken(before["s3-volume"] + ports.GRPC_OFFSET):
         other = ports.choose(ports.S3, before)
-    assert other != before and all(ports.is_free(port) for port in ports.twins(ports.S3, other))
+    assert other != before and all(ports.is_free(port) for port in ports.opened(ports.S3, other))
 
 
 def test_the_ui_takes_the_next_free_port_unless_one_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_ports_that_were_named_come_first_and_no_two_are_the_same(monkeypatch: p
     assert 7001 not in (named["dask"], named["dask-http"])
     for _ in range(200):
         found = ports.choose_all({}, {})
-        every = [port for names in ports.OPTIONS for port in ports.twins(names, found)]
+        every = [port for names in ports.OPTIONS for port in ports.opened(names, found)]
         assert len(set(every)) == len(every)
     for wanted in ({"s3": 4195, "prefect": 4197}, {"s3": 60_000}, {"dask": 65_535}):
         with pytest.raises(InputError, match="is taken, or beyond"):

@@ -18,13 +18,13 @@ import pytest
 from typer.testing import CliRunner
 
 from mudg.cli.app import app
-from mudg.ops.stack import parts, ports, registered, start
-from mudg.ops.stack.parts import Part, environment_of
+from mudg.ops.stack import parts, ports, prefect_setup, start
+from mudg.ops.stack.parts import Part
 from mudg.ops.stack.processes import marked
 from mudg.ops.stack.running import Stack
-from mudg.ops.stack.start import Wishes, bring_up
+from mudg.ops.stack.start import StartOptions, start_stack
 from mudg.ops.stack.state import State, locked, read_state, write_state
-from mudg.ops.stack.stop import ORDER, end_part, take_down
+from mudg.ops.stack.stop import ORDER, stop_part, stop_stack
 from mudg_core.errors import OrchestrationError, SettingsError
 from mudg_core.settings import Settings, load_settings
 
@@ -49,7 +49,6 @@ def web(name: str = "prefect-server") -> Part:
         name,
         "a web server",
         lambda stack: [sys.executable, "-c", SERVER.format(HANDLER), str(stack.state.ports["prefect"])],
-        lambda stack: environment_of(stack, name),
         answers,
         ports=ports.PREFECT,
         seconds=60,
@@ -63,7 +62,6 @@ def broken(name: str = "s3") -> Part:
         name,
         "a broken part",
         lambda stack: words,
-        lambda stack: environment_of(stack, name),
         lambda stack: False,
         seconds=60,
     )
@@ -75,9 +73,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     place = tmp_path / "stack"
     monkeypatch.setattr(ports, "UI_PORT", ports.choose(ports.DASK, {})["dask"])
     monkeypatch.setattr(start, "FIRST", (web(),))
-    monkeypatch.setattr(start, "_register", lambda upped, wishes, watch: None)
+    monkeypatch.setattr(start, "_register", lambda result, options, progress: None)
     yield place
-    list(take_down(place))
+    list(stop_stack(place))
 
 
 @dataclass
@@ -100,8 +98,8 @@ def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
 
     monkeypatch.setattr(start, "_register", REGISTER)
     monkeypatch.setattr(start, "SECOND", ())
-    monkeypatch.setattr(start, "is_known", lambda api: not told.lost)
-    monkeypatch.setattr(start, "make_pool", lambda api: None)
+    monkeypatch.setattr(start, "is_registered", lambda api: not told.lost)
+    monkeypatch.setattr(start, "create_pool", lambda api: None)
     monkeypatch.setattr(start, "limit_gpu_tasks", lambda api, limit: told.limits.append(limit))
     monkeypatch.setattr(start, "_deploy", declare)
     monkeypatch.setattr(start, "schedule_index", lambda api, cron: told.crons.append(cron))
@@ -112,14 +110,14 @@ def quiet(title: str) -> nullcontext[None]:
     return nullcontext()
 
 
-def test_up_starts_and_mends_and_down_ends(folder: Path) -> None:
+def test_up_starts_what_is_missing_and_down_ends_it(folder: Path) -> None:
     settings = load_settings(overrides={"corpus": {"rows": 500}}, environ={})
-    first = bring_up(folder, settings, Wishes(), quiet)
+    first = start_stack(folder, settings, StartOptions(), quiet)
     assert first.started == ["prefect-server"] and answers(first.stack) and not first.notes
-    again = bring_up(folder, Settings(), Wishes(), quiet)
+    again = start_stack(folder, Settings(), StartOptions(), quiet)
     assert again.started == [] and again.stack.state == first.stack.state and not again.notes
-    other = bring_up(
-        folder, load_settings(overrides={"corpus": {"rows": 600}}), Wishes({"prefect": 7}), quiet
+    other = start_stack(
+        folder, load_settings(overrides={"corpus": {"rows": 600}}), StartOptions({"prefect": 7}), quiet
     )
     assert [note.split(":")[0] for note in other.notes] == [
         "it keeps the settings that it was started with",
@@ -127,32 +125,32 @@ def test_up_starts_and_mends_and_down_ends(folder: Path) -> None:
     ]
     state = read_state(folder)
     assert state is not None and state.settings == {"MUDG_CORPUS__ROWS": "500"}
-    assert list(take_down(folder)) == ["prefect-server"] and list(take_down(folder)) == []
+    assert list(stop_stack(folder)) == ["prefect-server"] and list(stop_stack(folder)) == []
     assert not marked(state.id) and ports.is_free(state.ports["prefect"])
-    new = bring_up(folder, Settings(), Wishes(), quiet)  # after an end, the new settings hold
+    new = start_stack(folder, Settings(), StartOptions(), quiet)  # after an end, the new settings hold
     assert new.stack.state.settings == {} and new.stack.state.ports == state.ports
     assert new.stack.keys == first.stack.keys
 
 
 def test_a_server_that_has_lost_its_database_is_told_all_again(folder: Path, server: Server) -> None:
-    bring_up(folder, Settings(), Wishes(index_cron=CRON, gpu_limit=3), quiet)
-    bring_up(folder, Settings(), Wishes(), quiet)
+    start_stack(folder, Settings(), StartOptions(index_cron=CRON, gpu_limit=3), quiet)
+    start_stack(folder, Settings(), StartOptions(), quiet)
     assert (server.declared, server.crons, server.limits) == (1, [CRON], [3])
     server.lost = True
-    bring_up(folder, Settings(), Wishes(), quiet)
+    start_stack(folder, Settings(), StartOptions(), quiet)
     assert (server.declared, server.crons, server.limits) == (2, [CRON, CRON], [3, 3])
 
 
 def test_runs_of_a_machine_that_went_down_are_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[Stack] = []
-    monkeypatch.setattr(start, "close_runs", closed.append)
-    first = bring_up(folder, Settings(), Wishes(), quiet)
-    bring_up(folder, Settings(), Wishes(), quiet)
+    monkeypatch.setattr(start, "crash_open_runs", closed.append)
+    first = start_stack(folder, Settings(), StartOptions(), quiet)
+    start_stack(folder, Settings(), StartOptions(), quiet)
     assert len(closed) == 1, "what runs is left alone"
     for process in marked(first.stack.state.id):
         process.kill()
         process.wait(10)
-    again = bring_up(folder, Settings(), Wishes(), quiet)
+    again = start_stack(folder, Settings(), StartOptions(), quiet)
     assert again.started == ["prefect-server"] and len(closed) == 2
 
 
@@ -163,35 +161,37 @@ def kept(folder: Path) -> str | None:
 
 
 def test_a_schedule_stays_until_another_is_given(folder: Path, server: Server) -> None:
-    bring_up(folder, Settings(), Wishes(index_cron=CRON), quiet)
+    start_stack(folder, Settings(), StartOptions(index_cron=CRON), quiet)
     assert kept(folder) == CRON and server == Server(1, [CRON])
-    bring_up(folder, Settings(), Wishes(), quiet)  # it runs: nothing to tell
+    start_stack(folder, Settings(), StartOptions(), quiet)  # it runs: nothing to tell
     assert server == Server(1, [CRON])
-    list(take_down(folder))
-    again = bring_up(folder, Settings(), Wishes(), quiet)  # prefect.yaml is declared anew, and goes under
+    list(stop_stack(folder))
+    again = start_stack(
+        folder, Settings(), StartOptions(), quiet
+    )  # prefect.yaml is declared anew, and goes under
     assert kept(folder) == CRON and server == Server(2, [CRON, CRON])
     assert again.notes == [f"the schedule of the index is as before: {CRON}"]
-    bring_up(folder, Settings(), Wishes(index_cron="off"), quiet)
+    start_stack(folder, Settings(), StartOptions(index_cron="off"), quiet)
     assert kept(folder) == "off" and server == Server(2, [CRON, CRON, "off"])
 
 
 def test_the_schedule_of_prefect_yaml_can_be_had_again(folder: Path, server: Server) -> None:
-    bring_up(folder, Settings(), Wishes(index_cron="off"), quiet)
-    bring_up(folder, Settings(), Wishes(index_cron="default"), quiet)  # declared again, as it runs
+    start_stack(folder, Settings(), StartOptions(index_cron="off"), quiet)
+    start_stack(folder, Settings(), StartOptions(index_cron="default"), quiet)  # declared again, as it runs
     assert kept(folder) is None and server == Server(2, ["off"])
-    list(take_down(folder))
-    assert not bring_up(folder, Settings(), Wishes(), quiet).notes
+    list(stop_stack(folder))
+    assert not start_stack(folder, Settings(), StartOptions(), quiet).notes
     assert kept(folder) is None and server == Server(3, ["off"])
 
 
 def test_a_start_that_failed_keeps_the_schedule_of_before(
     folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bring_up(folder, Settings(), Wishes(index_cron=CRON), quiet)
-    list(take_down(folder))
+    start_stack(folder, Settings(), StartOptions(index_cron=CRON), quiet)
+    list(stop_stack(folder))
     with monkeypatch.context() as patch, pytest.raises(OrchestrationError):
         patch.setattr(start, "FIRST", (web(), broken()))
-        bring_up(folder, Settings(), Wishes(index_cron="off"), quiet)
+        start_stack(folder, Settings(), StartOptions(index_cron="off"), quiet)
     assert kept(folder) == CRON
 
 
@@ -200,7 +200,7 @@ def test_what_does_not_come_up_is_told_and_nothing_stays(
 ) -> None:
     monkeypatch.setattr(start, "FIRST", (web(), broken()))
     with pytest.raises(OrchestrationError) as error:
-        bring_up(folder, Settings(), Wishes(), quiet)
+        start_stack(folder, Settings(), StartOptions(), quiet)
     assert "a broken part (s3) did not come up" in error.value.what
     assert "the disk is on fire" in error.value.what and error.value.where.endswith("logs/s3.log")
     state = read_state(folder)
@@ -210,18 +210,20 @@ def test_what_does_not_come_up_is_told_and_nothing_stays(
 def test_a_part_whose_port_was_taken_meanwhile_gets_another(folder: Path) -> None:
     port = ports.UI_PORT
     with locked(folder):
-        upped = start._laid_out(folder, Settings(), Wishes())
+        result = start._new(folder, Settings(), StartOptions())
     with socket.socket() as thief:
         thief.bind(("127.0.0.1", port))
         thief.listen()
-        begun = start._begin(upped, (web(),))
-        start._await_all(upped, begun, Wishes(), quiet)
-        assert upped.stack.state.ports["prefect"] == port + 1 and answers(upped.stack)
-        assert read_state(folder) == upped.stack.state
-        end_part(upped.stack, "prefect-server")
-        upped.stack.change(ports=upped.stack.state.ports | {"prefect": port})
+        begun = start._start_missing(result, (web(),))
+        start._wait_for(result, begun, StartOptions(), quiet)
+        assert result.stack.state.ports["prefect"] == port + 1 and answers(result.stack)
+        assert read_state(folder) == result.stack.state
+        stop_part(result.stack, "prefect-server")
+        result.stack.change(ports=result.stack.state.ports | {"prefect": port})
         with pytest.raises(OrchestrationError, match="one of its ports is taken"):
-            start._await_all(upped, start._begin(upped, (web(),)), Wishes({"prefect": port}), quiet)
+            start._wait_for(
+                result, start._start_missing(result, (web(),)), StartOptions({"prefect": port}), quiet
+            )
 
 
 def test_another_server_on_its_port_is_not_taken_for_a_part(folder: Path) -> None:
@@ -230,28 +232,28 @@ def test_another_server_on_its_port_is_not_taken_for_a_part(folder: Path) -> Non
         web(), command=lambda stack: [sys.executable, "-c", "import time; time.sleep(600)"], seconds=3
     )
     with locked(folder):
-        upped = start._laid_out(folder, Settings(), Wishes())
-    port = upped.stack.state.ports["prefect"]
+        result = start._new(folder, Settings(), StartOptions())
+    port = result.stack.state.ports["prefect"]
     with subprocess.Popen([sys.executable, "-c", SERVER.format(HANDLER), str(port)]) as stranger:
         try:
-            while not answers(upped.stack):
+            while not answers(result.stack):
                 assert stranger.poll() is None
-            begun = start._begin(upped, (slow,))
+            begun = start._start_missing(result, (slow,))
             with pytest.raises(OrchestrationError, match="did not come up"):
-                start._await_all(upped, begun, Wishes(), quiet)
-            assert not upped.stack.listens("prefect-server") and answers(upped.stack)
+                start._wait_for(result, begun, StartOptions(), quiet)
+            assert not result.stack.listens("prefect-server") and answers(result.stack)
         finally:
             stranger.kill()
 
 
 def test_what_a_killed_start_has_left_is_ended_first(folder: Path) -> None:
-    upped = bring_up(folder, Settings(), Wishes(), quiet)
-    [process] = upped.stack.state.processes
+    result = start_stack(folder, Settings(), StartOptions(), quiet)
+    [process] = result.stack.state.processes
     write_state(
-        folder, upped.stack.state.model_copy(update={"processes": ()})
+        folder, result.stack.state.model_copy(update={"processes": ()})
     )  # killed before it was written
-    assert [one.pid for one in marked(upped.stack.state.id)] == [process.pid]
-    again = bring_up(folder, Settings(), Wishes(), quiet)
+    assert [one.pid for one in marked(result.stack.state.id)] == [process.pid]
+    again = start_stack(folder, Settings(), StartOptions(), quiet)
     assert again.started == ["prefect-server"]
     assert [one.pid for one in marked(again.stack.state.id)] == [
         one.pid for one in again.stack.state.processes
@@ -264,9 +266,9 @@ def test_a_taken_port_is_said(folder: Path) -> None:
         other.listen()
         done = CliRunner().invoke(app, ["up", "--folder", str(folder), "--ui-port", str(ports.UI_PORT)])
         assert done.exit_code == 2 and "is taken" in done.stderr
-        upped = bring_up(folder, Settings(), Wishes(), quiet)
-    assert upped.notes == [
-        f"port {ports.UI_PORT} is taken: the UI is on {upped.stack.state.ports['prefect']}"
+        result = start_stack(folder, Settings(), StartOptions(), quiet)
+    assert result.notes == [
+        f"port {ports.UI_PORT} is taken: the UI is on {result.stack.state.ports['prefect']}"
     ]
 
 
@@ -281,8 +283,8 @@ def test_missing_declarations_and_bad_schedules_are_told(
 ) -> None:
     bad = CliRunner().invoke(app, ["up", "--folder", str(folder), "--index-cron", "at noon"])
     assert bad.exit_code == 2 and "no cron schedule" in bad.stderr and not folder.exists()
-    monkeypatch.setattr(registered, "CHECKOUT", folder)
-    monkeypatch.setattr(registered, "files", lambda name: [])
+    monkeypatch.setattr(prefect_setup, "CHECKOUT", folder)
+    monkeypatch.setattr(prefect_setup, "files", lambda name: [])
     done = CliRunner().invoke(app, ["up", "--folder", str(folder)])
     assert done.exit_code == 6 and "prefect.yaml" in done.stderr and "checkout" in done.stderr
 
@@ -292,12 +294,15 @@ def test_an_installed_release_has_its_declarations_with_its_data(
 ) -> None:
     file, record = tmp_path / "share/mudg/prefect.yaml", PackagePath("../share/mudg/prefect.yaml")
     file.parent.mkdir(parents=True)
-    file.write_bytes((registered.CHECKOUT / "prefect.yaml").read_bytes())
+    file.write_bytes((prefect_setup.CHECKOUT / "prefect.yaml").read_bytes())
     record.dist = SimpleNamespace(locate_file=lambda path: tmp_path / "site-packages" / path)  # type: ignore[assignment]
-    monkeypatch.setattr(registered, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(registered, "files", lambda name: [PackagePath("flows/demo.yaml"), record])
+    monkeypatch.setattr(prefect_setup, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(prefect_setup, "files", lambda name: [PackagePath("flows/demo.yaml"), record])
     (tmp_path / "site-packages").mkdir()
-    assert registered.prefect_file().resolve() == file and registered.SCHEDULED in registered.declared()
+    assert (
+        prefect_setup.prefect_file().resolve() == file
+        and prefect_setup.SCHEDULED in prefect_setup.declared_deployments()
+    )
     packed = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["tool"]["setuptools"][
         "data-files"
     ]
@@ -333,9 +338,9 @@ def test_a_stack_on_gpus_has_a_worker_and_a_slot_for_each(
     on_gpus = load_settings(overrides={"compute": {"device": "cuda", "workers": 7}}, environ={})
     monkeypatch.setattr(start, "gpus", lambda: 0)
     with pytest.raises(SettingsError, match="sees no GPU"):
-        bring_up(folder, on_gpus, Wishes(), quiet)
+        start_stack(folder, on_gpus, StartOptions(), quiet)
     monkeypatch.setattr(start, "gpus", lambda: 2)
-    assert bring_up(folder, on_gpus, Wishes(), quiet).stack.state.workers == 2
+    assert start_stack(folder, on_gpus, StartOptions(), quiet).stack.state.workers == 2
     assert server.limits == [2]
 
 

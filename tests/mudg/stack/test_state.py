@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from mudg.cli.app import app
 from mudg.cli.command import settings_from
+from mudg.ops.stack.credentials import keys_of
 from mudg.ops.stack.running import Stack, find_stack, use_stack
-from mudg.ops.stack.state import Process, State, check_folder, keys_of, locked, read_state, write_state
+from mudg.ops.stack.state import Process, State, check_folder, locked, read_state, write_state
 from mudg.ops.stack.stop import wipe
 from mudg_core.errors import DataError, InputError, OrchestrationError
 
@@ -36,7 +37,7 @@ def test_state_is_written_whole_and_private(tmp_path: Path) -> None:
         ("dask-workers", os.getpid()),
         ("s3", 1),
     ]
-    stack.forget(["s3"])
+    stack.forget("s3")
     assert [one.name for one in stack.state.processes] == ["dask-workers"]
     text = (tmp_path / "stack.json").read_text()
     assert stack.keys.secret not in text and stack.keys.internal not in text

@@ -29,8 +29,8 @@ from prefect.states import Running
 from mudg.ops.stack.health import dask_client, workers_are_there
 from mudg.ops.stack.parts import PARTS, weed
 from mudg.ops.stack.ports import is_free
+from mudg.ops.stack.prefect_setup import GPU_LIMIT, schedule_index
 from mudg.ops.stack.processes import marked
-from mudg.ops.stack.registered import GPU_LIMIT, schedule_index
 from mudg.ops.stack.running import POOL, Stack, find_stack
 from mudg.ops.stack.state import read_state
 from tests.support.demo_runs import MUDG, environment, mudg
@@ -99,7 +99,7 @@ def test_everything_is_started_and_well(up: Up) -> None:
     found = checks(up)
     well = {"stack", "storage", "prefect", "work pool", "deployments", "gpu limit", "dask", "dask versions"}
     assert {name for name in well if found[name]["level"] == "ok"} == well
-    assert up.told["s3"] in found["storage"]["found"] and "3 tasks" in found["gpu limit"]["found"]
+    assert up.told["s3"] in found["storage"]["detail"] and "3 tasks" in found["gpu limit"]["detail"]
     assert httpx.get(up.told["ui"], trust_env=False).headers["content-type"].startswith("text/html")
 
 
@@ -230,7 +230,7 @@ def test_a_killed_part_is_told_and_mended(up: Up) -> None:
     before = up.told["processes"]
     os.kill(before["dask-workers"], signal.SIGKILL)
     found = checks(up, ends=1)
-    assert found["stack"]["level"] == "fault" and "dask-workers" in found["stack"]["found"]
+    assert found["stack"]["level"] == "fault" and "dask-workers" in found["stack"]["detail"]
     mended = said("up", cwd=up.cwd)
     assert mended["started"] == ["dask-workers"]
     same = {name: pid for name, pid in mended["processes"].items() if name != "dask-workers"}

@@ -4,11 +4,11 @@ a run is dead."""
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, PackagePath, files
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.events.schemas.automations import AutomationCore
@@ -29,21 +29,21 @@ OFF, DEFAULT = "off", "default"  # instead of a schedule: none, or that of prefe
 def prefect_file() -> Path:
     """Lies beside the packages in a checkout, and where an installed release has its data."""
     beside = CHECKOUT / "prefect.yaml"
-    installed = [file.locate() for file in _installed() if file.name == beside.name]
-    found = next((Path(str(path)) for path in (beside, *installed) if Path(str(path)).is_file()), None)
-    if found is None:
-        raise OrchestrationError(
-            what="prefect.yaml, which declares the deployments, is not there",
-            where=str(beside),
-            fix="install mudg again, or use a checkout: pip install -e CHECKOUT",
-        )
-    return found
-
-
-def _installed() -> list[PackagePath]:
+    installed: list[Path] = []
     with suppress(PackageNotFoundError):
-        return files("mudg") or []
-    return []
+        installed = [Path(str(file.locate())) for file in files("mudg") or [] if file.name == beside.name]
+    for path in (beside, *installed):
+        if path.is_file():
+            return path
+    raise OrchestrationError(
+        what="prefect.yaml, which declares the deployments, is missing",
+        where=str(beside),
+        fix="install mudg again, or use a checkout: pip install -e CHECKOUT",
+    )
+
+
+def declared_deployments() -> set[str]:
+    return {deployment["name"] for deployment in load_yaml(prefect_file().read_text())["deployments"]}
 
 
 def check_cron(cron: str) -> None:
@@ -63,18 +63,13 @@ def cron_schedule(cron: str) -> CronSchedule:
         ) from error
 
 
-def declared() -> set[str]:
-    """The names of our deployments."""
-    return {one["name"] for one in load_yaml(prefect_file().read_text())["deployments"]}
-
-
 def _client(stack: Stack) -> SyncPrefectClient:
     """By the stack's own password: this process may have read another from its environment."""
     return SyncPrefectClient(stack.api_url, auth_string=stack.keys.prefect)
 
 
-def is_known(stack: Stack) -> bool:
-    """Whether the server has all that it was told: somebody may have deleted some, or its database."""
+def is_registered(stack: Stack) -> bool:
+    """Whether the server has all that was registered: somebody may have deleted some, or its database."""
     with _client(stack) as client:
         try:
             client.read_work_pool(POOL)
@@ -83,10 +78,10 @@ def is_known(stack: Stack) -> bool:
             return False
         if not client.read_automations_by_name(automation(DEAD_RUNS).name):
             return False
-        return declared() <= {one.name for one in client.read_deployments()}
+        return declared_deployments() <= {deployment.name for deployment in client.read_deployments()}
 
 
-def make_pool(stack: Stack) -> None:
+def create_pool(stack: Stack) -> None:
     with _client(stack) as client:
         with suppress(ObjectAlreadyExists):
             client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
@@ -94,11 +89,11 @@ def make_pool(stack: Stack) -> None:
 
 
 def end_dead_runs(client: SyncPrefectClient) -> None:
-    """As it is today: an older release may have registered another of that name."""
-    wanted = automation(DEAD_RUNS)
-    for earlier in client.read_automations_by_name(wanted.name):
+    """By the automation as it is today: an older release may have registered another of that name."""
+    current = automation(DEAD_RUNS)
+    for earlier in client.read_automations_by_name(current.name):
         client.delete_automation(earlier.id)
-    client.create_automation(wanted)
+    client.create_automation(current)
 
 
 def automation(file: Path) -> AutomationCore:
@@ -113,15 +108,17 @@ def limit_gpu_tasks(stack: Stack, limit: int) -> None:
 def schedule_index(stack: Stack, cron: str) -> None:
     """This schedule and no other, and active whatever prefect.yaml says; or what there is, but not active."""
     schedule = None if cron == OFF else cron_schedule(cron)
+    named = DeploymentFilter(name=DeploymentFilterName(any_=[SCHEDULED]))
     with _client(stack) as client:
-        named = DeploymentFilter(name=DeploymentFilterName(any_=[SCHEDULED]))
         for deployment in client.read_deployments(deployment_filter=named):
-            first, *others = [*client.read_deployment_schedules(deployment.id), None]
-            for other in others:
-                if other is not None:
-                    client.delete_deployment_schedule(deployment.id, other.id)
-            if first is not None:  # changed and not replaced, as it may have parameters of its own
+            schedules = client.read_deployment_schedules(deployment.id)
+            for other in schedules[1:]:
+                client.delete_deployment_schedule(deployment.id, other.id)
+            if schedules:  # changed and not replaced, as it may have parameters of its own
                 active = schedule is not None
-                client.update_deployment_schedule(deployment.id, first.id, active=active, schedule=schedule)
+                client.update_deployment_schedule(
+                    deployment.id, schedules[0].id, active=active, schedule=schedule
+                )
             elif schedule is not None:
-                client.create_deployment_schedules(deployment.id, [(schedule, True)])
+                new = DeploymentScheduleCreate(schedule=schedule, active=True)
+                client.create_deployment_schedules(deployment.id, [new])
