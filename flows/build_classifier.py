@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mudg_core.dataset.takedowns import mark_new_takedowns
-from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.images import Source
-from mudg_core.index.version import IndexVersion, check_model, current_version
+from mudg_core.index.model_names import check_named_model
+from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef
 from mudg_core.target.prompts import wording
@@ -103,7 +103,7 @@ def build_classifier(settings: Settings, target: Target) -> ClassifierBuild:
 def _build(run: Run, target: Target) -> ClassifierBuild:
     settings = run.settings
     version = current_version(run.store)
-    check_model(run.store, version, weights_digest(settings.encode.model))
+    check_named_model(run.store, version, settings.encode.model)
     evaluation = collect(run, target) if target.evaluation else None
     started = start(run, target, version, evaluation)
     held_out = start_holding_out(run, target, version, started.data) if settings.gate.enabled else None

@@ -9,6 +9,7 @@ from functools import partial
 from flows.takedowns import already_removed, without
 from mudg_core.corpus.sources import registry
 from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
+from mudg_core.index.model_names import ask_for_model, remember_model
 from mudg_core.index.recall import Point
 from mudg_core.index.variants import CENTROIDS, VARIANTS
 from mudg_core.index.version import (
@@ -53,6 +54,8 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
     """corpus shards → embeddings → pairs → centroids → index version → recall → current; with rows to be
     removed: current version → version without them → recall → current"""
     run = Run(settings)
+    if settings.corpus.source == "added" and not removed and run.store.pointer(registry.POINTER):
+        ask_for_model(run.store, settings.encode.model)
     make = partial(without, run, removed) if removed else whole(run, retrain)
     for attempt in range(ATTEMPTS):
         seen = run.store.pointer(CURRENT)
@@ -68,6 +71,8 @@ def build_index(settings: Settings, retrain: bool = False, removed: Sequence[int
         except ConflictError:
             if attempt == ATTEMPTS - 1:
                 raise
+    if not removed:
+        remember_model(run.store, run.settings.encode.model)
     return IndexBuild(load_version(run.store, index), recall, run.records, note)
 
 

@@ -19,10 +19,10 @@ from flows.build_index import other_version
 from flows.compare_rows import SHOTS, Row, chosen_rows
 from flows.study_prompts import check_evaluation
 from mudg_core.dataset.takedowns import mark_new_takedowns
-from mudg_core.encode.weights import weights_digest
 from mudg_core.evaluate.comparison import METHOD
 from mudg_core.evaluate.images import Source
-from mudg_core.index.version import IndexVersion, check_model, current_version
+from mudg_core.index.model_names import check_named_model
+from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.target.descriptor_pool import covers_classes
@@ -99,7 +99,7 @@ class Contest:
         name = self.target.name
         self.base = Run(self.settings_of(Row(METHOD, "", "")), self.records, name)
         self.version = current_version(self.base.store)
-        check_model(self.base.store, self.version, weights_digest(self.base.settings.encode.model))
+        check_named_model(self.base.store, self.version, self.base.settings.encode.model)
         self.evaluation = collect(self.base, self.target)
         self.features = encode_evaluation(self.base, evaluation=self.evaluation)
 

@@ -11,10 +11,10 @@ from mudg.pictures import contact_sheet, gallery
 from mudg_core.corpus.shard_reader import ShardImages, open_images
 from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
-from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import DataError
+from mudg_core.index.model_names import check_named_model, resolved_model
 from mudg_core.index.routing import Probing
-from mudg_core.index.version import IndexVersion, check_model, open_searcher
+from mudg_core.index.version import IndexVersion, open_searcher
 from mudg_core.settings import Json, Settings
 from mudg_core.storage import ArtifactStore
 
@@ -90,13 +90,14 @@ def search(
     probes: int | None = None,
 ) -> Hits:
     """The nearest images of a text. The model is compared with the index before it is loaded."""
-    check_model(store, version, weights_digest(settings.encode.model))
+    model = resolved_model(store, settings.encode.model)
+    check_named_model(store, version, model)
     from mudg_core.encode.models import load_text_encoder  # torch takes longer than all else here
 
     how = Probing(settings.index.probes, settings.index.mass, settings.index.gain)
     if probes:
         how = replace(how, probes=probes)
-    query = load_text_encoder(settings.encode.model).encode_texts([text])
+    query = load_text_encoder(model).encode_texts([text])
     found = open_searcher(store, version).search(query, neighbors, how, settings.index.rerank).hits
     rows = found.rows[0][found.rows[0] >= 0]
     shards = [EmbeddingShard.open(store.folder(ref)) for ref in version.embeddings]

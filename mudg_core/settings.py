@@ -37,6 +37,7 @@ Cidr = Annotated[str, AfterValidator(lambda text: str(ip_network(text)))]
 ENV_PREFIX = "MUDG_"
 SETTINGS_FILE = "MUDG_SETTINGS_FILE"  # a file for every process of a machine or container; not a setting
 MAX_FILE_BYTES = 1 << 20
+INDEX_MODEL, DEMO_MODEL = "index", "demo:index"
 
 
 class Area(BaseModel):
@@ -209,8 +210,9 @@ class EncodeSettings(Area):
     """The indexing model, f_index."""
 
     model: str = Field(
-        "demo:index",
-        description="demo:index, demo:student, local-dir:PATH, MODEL/TAG or MODEL/FILE.safetensors",
+        INDEX_MODEL,
+        description="index: that of the current index; demo:index, demo:student, local-dir:PATH, MODEL/TAG "
+        "or MODEL/FILE.safetensors",
     )
     batch_size: int | None = Field(
         None, ge=1, le=16_384, description="empty: 32 on a CPU, whose caches it fills, and 256 on a GPU"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mudg_core.encode.weights import absolute, vision_width
+from mudg_core.index.model_names import resolved_model
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe
 from mudg_core.storage.gc.leases import LeaseHolder
@@ -172,8 +173,11 @@ class Run:
         train = train.for_student(vision_width(train.model))
         evaluate = self.settings.evaluate
         evaluate = evaluate.model_copy(update={"demo_images_per_class": evaluate.demo_images})
-        self.settings = self.settings.model_copy(update={"train": train, "evaluate": evaluate})
         self.store = ArtifactStore(self.settings.storage)
+        encode = self.settings.encode
+        encode = encode.model_copy(update={"model": resolved_model(self.store, encode.model)})
+        changed = {"encode": encode, "train": train, "evaluate": evaluate}
+        self.settings = self.settings.model_copy(update=changed)
         self._lease = LeaseHolder(self.store.objects, self.settings.gc.lease_minutes)
         weakref.finalize(self, self._lease.end)  # also when a flow fails, and when its process ends
 

@@ -71,6 +71,8 @@ def run_plan(
     from mudg_core.plan.index_stages import index_costs
     from mudg_core.plan.target_stages import target_costs
 
+    if not paper:
+        settings = _with_model_of_index(settings)
     if most := rows or (None if paper else _added_rows(settings)):
         settings = settings.replace({"corpus": {"rows": most}}, where="--rows")
     work = _workload(settings, paper, queries, pair_images, evaluation_images)
@@ -93,6 +95,16 @@ def _added_rows(settings: Settings) -> int | None:
         if pointer := store.pointer(registry.POINTER):
             return max(100, int(str(store.manifest(pointer.ref).facts["rows"])))
     return None
+
+
+def _with_model_of_index(settings: Settings) -> Settings:
+    from mudg_core.index.model_names import resolved_model
+    from mudg_core.storage import ArtifactStore
+
+    with suppress(StorageError):  # as above
+        name = resolved_model(ArtifactStore(settings.storage), settings.encode.model)
+        return settings.replace({"encode": {"model": name}})
+    return settings
 
 
 def _workload(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mudg_core.errors import InputError, ModelError
+from mudg_core.settings import INDEX_MODEL
 
 DEMO_MODELS = Path(__file__).parent / "demo"
 DEMO_NAMES = ("index", "student")
@@ -33,6 +34,12 @@ def locate(name: str) -> tuple[str, str | None]:
         return f"local-dir:{DEMO_MODELS / _demo(name)}", None
     if name.startswith("local-dir:"):
         return name, None
+    if name == INDEX_MODEL:
+        raise ModelError(
+            what="the model of the current index is not known by name: an earlier release built it",
+            where="encode.model",
+            fix="name it once more, with the next build: `mudg index build --set encode.model=…`",
+        )
     architecture, _, tag = name.partition("/")
     if not tag:
         raise ModelError(
@@ -61,7 +68,7 @@ def _demo(name: str) -> str:
 
 def path_in(name: str) -> str | None:
     """The path that a model's name holds. Only what cannot be one counts as none."""
-    if name in {f"demo:{model}" for model in DEMO_NAMES}:
+    if name == INDEX_MODEL or name in {f"demo:{model}" for model in DEMO_NAMES}:
         return None
     if name.startswith("local-dir:"):
         return name.removeprefix("local-dir:")

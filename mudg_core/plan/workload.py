@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mudg_core.encode.models import model_config, open_clip
 from mudg_core.errors import InputError, ModelError
-from mudg_core.settings import AugmentSettings, Settings
+from mudg_core.settings import DEMO_MODEL, INDEX_MODEL, AugmentSettings, Settings
 from mudg_core.target.descriptor_pool import built_in, read_pool
 from mudg_core.target.prompts import WAFFLES
 
@@ -152,6 +152,8 @@ def workload(
     candidates = min(rows, hits)
     picks = min(candidates, classes * settings.dataset.per_class)
     held_out = classes * max(1, min(gate.per_class, gate.images // classes))
+    if settings.encode.model == INDEX_MODEL:  # before there is an index
+        settings = settings.replace({"encode": {"model": DEMO_MODEL}})
     return Workload(
         settings=settings,
         encoder=towers(model_config(settings.encode.model), settings.encode.model),

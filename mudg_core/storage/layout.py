@@ -4,6 +4,7 @@
     artifacts/<stage>/<key>/attempts/<attempt>/<file name>
     checkpoints/<stage>/<key>/<0 or 1>            (only while the artifact is being made)
     pointers/<name>.json
+    models/<sha256 of weights>.json               (the name that an index was built under with them)
     leases/<run>.json                             (only while the run goes on)
     inbox/<anything>.yaml                         (target specs that people upload; mudg only takes them away)
     inbox-refused/<id>/<file name>                and   <file name>.reason.txt
@@ -41,6 +42,7 @@ _OWN = re.compile(
     rf"artifacts/{_PLACE}/(manifest\.json|attempts/{TOKEN.pattern}/({_FILE}/)*{_FILE})"
     rf"|checkpoints/{_PLACE}/[{SLOTS[0]}{SLOTS[-1]}]"
     rf"|pointers/{NAME.pattern}\.json"
+    rf"|models/{HEX.pattern}\.json"
     rf"|leases/{TOKEN.pattern}\.json"
     rf"|inbox-refused/{TOKEN.pattern}/{_FILE}"
     rf"|submissions/{NAME.pattern}/{TOKEN.pattern}\.json"
@@ -106,6 +108,10 @@ def checkpoint(stage: str, key: str, slot: int) -> str:
 
 def pointer(name: str) -> str:
     return f"pointers/{check_name(name, 'pointer name')}.json"
+
+
+def model(digest: str) -> str:
+    return f"models/{check_hex(digest, 'digest of weights')}.json"
 
 
 def lease(run: str) -> str:

@@ -16,6 +16,7 @@ MUDG = str(Path(sys.executable).with_name("mudg"))
 TIMEOUT = 600
 SMALL = {
     "corpus.source": "demo",
+    "encode.model": "demo:index",
     "corpus.rows": 600,
     "corpus.rows_per_shard": 150,
     "index.cells": 8,
