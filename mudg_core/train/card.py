@@ -1,6 +1,6 @@
-"""The model card: what the classifier is, what it was made from, how good it is, and what nobody knows of it.
+"""The model card: what the classifier is, its lineage, its evaluation, and what is unknown.
 
-Whoever finds the folder in a year has this page and nothing else. It says what was measured and what was not.
+Somebody who has the exported folder and nothing else has this page: it says what was measured, and what not.
 Names in it are strangers' words, so they go through `plain`.
 """
 
@@ -19,8 +19,8 @@ CARD_FILE = "README.md"
 MAX_CLASSES = 200
 MAX_SOURCES = 50
 MAX_WARNINGS = 50
-ARMS = {"zero_shot": "before finetuning", "mudg": "finetuned"}
-WAYS = {"single": "one prompt a class", "averaged": "averaged prompts"}
+ARMS = {"zero_shot": "zero-shot", "mudg": "finetuned"}
+WAYS = {"single": "single prompt", "averaged": "averaged prompts"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Verdict:
     """What was estimated without labels: whether the finetuned weights are better, and why so."""
 
     alpha: float
-    better: bool | None  # none where it could not be told
+    better: bool | None  # none where it could not be estimated
     reasons: tuple[str, ...] = ()
 
 
@@ -77,11 +77,11 @@ def card(facts: CardFacts) -> str:
     parts = [
         f"# {plain(facts.target)}: a classifier made by mudg",
         _what(facts),
-        f"## How to use it\n\n{USE.strip()}",
+        f"## Usage\n\n{USE.strip()}",
         f"## Classes\n\n{_classes(facts)}",
-        f"## How good it is\n\n{_metrics(facts)}",
-        f"## The gate\n\n{_gate(facts)}",
-        f"## What it was made from\n\n{_lineage(facts)}",
+        f"## Evaluation\n\n{_metrics(facts)}",
+        f"## Gate\n\n{_gate(facts)}",
+        f"## Lineage\n\n{_lineage(facts)}",
         f"## Licences\n\n{LICENCES.strip()}",
         f"## Training\n\n{_training(facts)}",
         f"## Warnings and limits\n\n{_limits(facts)}",
@@ -90,7 +90,7 @@ def card(facts: CardFacts) -> str:
 
 
 def front_matter(facts: CardFacts) -> str:
-    told = {
+    fields = {
         "library_name": "open_clip",
         "pipeline_tag": "zero-shot-image-classification",
         "tags": ["clip", "open_clip", "mudg", "pseudo-labels"],
@@ -98,7 +98,7 @@ def front_matter(facts: CardFacts) -> str:
         "license_name": "that-of-the-base-model",
         "mudg": {"version": __version__, "target": facts.target, "alpha": facts.alpha, **facts.made_from},
     }
-    return str(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(fields, sort_keys=False, allow_unicode=True))
 
 
 # A test runs this code as it stands, in an environment that has open_clip and nothing of ours.
@@ -128,14 +128,14 @@ print(facts["classes"][best], float(probabilities[best]))
 
 `open_clip_model.safetensors` and `open_clip_config.json` are a model of open_clip like any other.
 `classifier.safetensors` has one text feature for each class, from its plain prompt (`single`), and the mean
-over its augmented prompts (`averaged`); `classes.json` has names, prompts and temperatures. What the soft
-prompt learnt is in those features: texts that you encode yourself go without it. `mudg predict . image.jpg`
+over its augmented prompts (`averaged`); `classes.json` has names, prompts and temperatures. The learnt soft
+prompt is part of those features: texts that you encode yourself lack it. `mudg predict . image.jpg`
 does the same, also for whole folders.
 """
 
 LICENCES = """
-- **Weights**: those of the base model, changed by training. Its licence is theirs; mudg does not know it.
-- **Training images**: found in a crawled pool. No licence of any of them is known. The provenance of the
+- **Weights**: derived from the base model and under its licence, which mudg does not know.
+- **Training images**: retrieved from the corpus. No licence of any of them is known. The provenance of the
   dataset artifact has the address of each (`mudg dataset export` writes it out).
 - **mudg**, which made this: Apache-2.0.
 """
@@ -143,9 +143,9 @@ LICENCES = """
 LIMITS = """
 - It knows the classes above and nothing else: an image of something else gets one of them all the same, often
   with a high probability.
-- Labels of the training images were given by a model, and nobody has looked at them.
-- Probabilities come from the temperature of training. They were not fitted to be calibrated.
-- What CLIP has learnt from the web (its biases, its failures with text, counts and places) is in it.
+- The labels of the training images are pseudo-labels: a model gave them, and no person has checked them.
+- Probabilities use the temperature of training; they are not calibrated.
+- It inherits what CLIP learnt from the web: its biases, and its failures with text, counts and places.
 """
 
 
@@ -160,12 +160,12 @@ def _what(facts: CardFacts) -> str:
 def _weights(facts: CardFacts) -> str:
     base = plain(facts.base)
     if facts.alpha == 0:
-        return f"Its weights are those of {base}, as they were (zero-shot)."
+        return f"Its weights are the initial ones of {base} (zero-shot)."
     if facts.alpha == 1:
         return f"Its weights are those of {base}, finetuned on {sum(facts.images):,} retrieved images."
     return (
-        f"Its weights are {facts.alpha:.2f} of the way from those of {base} to those that finetuning on "
-        f"{sum(facts.images):,} retrieved images gave."
+        f"Its weights are interpolated: alpha {facts.alpha:.2f} between those of {base} (0) and those "
+        f"finetuned on {sum(facts.images):,} retrieved images (1)."
     )
 
 
@@ -173,7 +173,7 @@ def _classes(facts: CardFacts) -> str:
     lines = [(str(n), name, f"{facts.images[n]:,}") for n, name in enumerate(facts.classes[:MAX_CLASSES])]
     more = len(facts.classes) - MAX_CLASSES
     rest = f"\n\nand {more:,} more (`classes.json` has all)." if more > 0 else ""
-    prompt = f'Said as "{plain(facts.template)}"; `images` are those it was trained on.\n\n'
+    prompt = f'Prompt: "{plain(facts.template)}"; `images` are training images.\n\n'
     return prompt + table(lines, ("number", "class", "images")) + rest
 
 
@@ -184,27 +184,33 @@ def _metrics(facts: CardFacts) -> str:
         for way, found in ways.items()
     ]
     if not rows:
-        return "It was not evaluated: its target names no evaluation images."
+        return "It was not evaluated: its target has no evaluation images."
     domains = list(rows[0][2])
     lines = [(name, f"{mean:.1f}", *(f"{by[domain]:.1f}" for domain in domains)) for name, mean, by in rows]
-    told = "Accuracy in percent on the target's evaluation images, by domain; each domain counts the same "
-    told += f"in the mean. Seed {facts.seed}.\n\n" + table(lines, ("", "mean", *map(plain, domains)))
+    text = "Accuracy in percent on the target's evaluation images, by domain; each domain counts the same "
+    text += f"in the mean. Seed {facts.seed}.\n\n" + table(lines, ("", "mean", *map(plain, domains)))
     if len(facts.over_seeds) > 1:
         means = ", ".join(f"{mean:.1f}" for mean in facts.over_seeds)
-        told += f"\n\nFinetuned, {WAYS['single']}, seed by seed: {means}."
+        text += f"\n\nFinetuned, {WAYS['single']}, by seed: {means}."
     if 0 < facts.alpha < 1:
-        told += f"\n\nThe weights in this folder lie between the two (alpha {facts.alpha:.2f}); "
-        told += "they were not measured themselves."
-    return told
+        text += f"\n\nThe weights in this folder are interpolated (alpha {facts.alpha:.2f}) and "
+        text += "were not evaluated."
+    return text
 
 
 def _gate(facts: CardFacts) -> str:
     if facts.verdict is None:
-        return "Whether finetuning has helped was not estimated: these are the finetuned weights."
-    better = {True: "better", False: "not better", None: "neither better nor worse"}[facts.verdict.better]
-    told = f"Without labels, finetuning was estimated to be **{better}** than zero-shot; the weights are at "
-    told += f"alpha {facts.alpha:.2f} (0: zero-shot, 1: finetuned)."
-    return told + "".join(f"\n- {plain(reason)}" for reason in facts.verdict.reasons)
+        return "The gain of finetuning was not estimated: these are the finetuned weights."
+    words = {
+        True: "better than zero-shot",
+        False: "not certainly better than zero-shot",
+        None: "not estimated",
+    }
+    text = (
+        f"Estimate without labels: finetuning is **{words[facts.verdict.better]}**. The exported weights are "
+    )
+    text += f"at alpha {facts.alpha:.2f} (0: zero-shot, 1: finetuned)."
+    return text + "".join(f"\n- {plain(reason)}" for reason in facts.verdict.reasons)
 
 
 def _lineage(facts: CardFacts) -> str:
@@ -213,10 +219,10 @@ def _lineage(facts: CardFacts) -> str:
     shown = facts.origins[:MAX_SOURCES]
     origins = [(o.kind, o.name, f"{o.shards:,}", f"{o.images:,}") for o in shown]
     more = len(facts.origins) - len(shown)
-    told = images + ":\n\n" + table(origins, ("kind", "source", "shards used", "images"))
-    told += f"\n\nand {more:,} more sources." if more > 0 else ""
+    text = images + ":\n\n" + table(origins, ("kind", "source", "shards used", "images"))
+    text += f"\n\nand {more:,} more sources." if more > 0 else ""
     base = [("base model", facts.base), ("sha256 of its configuration and weights", facts.base_digest)]
-    return told + "\n\n" + table([*base, *facts.made_from.items()], ("", "artifact"))
+    return text + "\n\n" + table([*base, *facts.made_from.items()], ("", "artifact"))
 
 
 def _training(facts: CardFacts) -> str:
@@ -227,6 +233,6 @@ def _training(facts: CardFacts) -> str:
 def _limits(facts: CardFacts) -> str:
     shown: Sequence[str] = facts.warnings[:MAX_WARNINGS]
     more = len(facts.warnings) - len(shown)
-    told = [f"- **Warning**: {plain(warning)}" for warning in shown]
-    told += [f"- and {more:,} more warnings."] if more > 0 else []
-    return "\n".join([*told, LIMITS.strip()])
+    lines = [f"- **Warning**: {plain(warning)}" for warning in shown]
+    lines += [f"- and {more:,} more warnings."] if more > 0 else []
+    return "\n".join([*lines, LIMITS.strip()])
