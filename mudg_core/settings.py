@@ -8,7 +8,8 @@ they come from, because a misspelt setting that is silently ignored costs a day 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -613,5 +614,28 @@ def _validate(tree: Json, where: str) -> Settings:
 
 def _explain(item: Any) -> str:
     if item["type"] == "extra_forbidden":
-        return "no such setting"
+        like = _like(".".join(str(part) for part in item["loc"]), item["input"])
+        return "no such setting" + (f"; did you mean {like}?" if like else "")
     return f"{item['msg']} (got {str(item['input'])[:80]})"
+
+
+def _like(name: str, value: Any) -> str:
+    """The setting that was probably meant: with a similar name in this area, in a similar area if there is no
+    such area, or with the same name in another one."""
+    if isinstance(value, Mapping) and value:
+        name += f".{next(iter(value))}"
+    area, _, leaf = name.rpartition(".")
+    names = list(_setting_names(Settings))
+    here = {other.rpartition(".")[2]: other for other in names if not area or other.startswith(f"{area}.")}
+    similar = [here[one] for one in get_close_matches(leaf, here, n=1)]
+    similar = similar or ([] if here else get_close_matches(name, names, n=1))
+    return next(iter(similar or (other for other in names if other.endswith(f".{leaf}"))), "")
+
+
+def _setting_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        area = field.annotation
+        if isinstance(area, type) and issubclass(area, BaseModel):
+            yield from _setting_names(area, f"{prefix}{name}.")
+        else:
+            yield prefix + name

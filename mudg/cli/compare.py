@@ -36,7 +36,7 @@ def run_compare(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, max=32, help="Number of seeds: 0, 1, …", show_default="each target's own"),
+        typer.Option(min=1, max=32, help="Number of seeds, from 0 up.", show_default="each target's own"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="20 steps of training: to see that all works, not who wins.")

@@ -164,7 +164,7 @@ def forget(
     listed: Listed = None,
     dry_run: DryRun = False,
 ) -> Output:
-    """The earlier name of `mudg takedown`. Example: `mudg takedown --row 4711`"""
+    """The earlier name of `mudg takedown`. Example: `mudg forget --row 4711`"""
     say("`mudg forget` is now called `mudg takedown`", "yellow")
     return takedown(settings, url, row, listed, dry_run)
 

@@ -122,6 +122,25 @@ def test_f59_unknown_keys_name_their_source(tmp_path: Path) -> None:
     assert "mudg settings" in caught.value.fix
 
 
+@pytest.mark.parametrize(
+    ("tree", "meant"),
+    [
+        ({"dataset": {"selct": "x"}}, "dataset.select"),
+        ({"datset": {"select": "x"}}, "dataset.select"),
+        ({"trian": {"ema": 0.9}}, "train.ema"),
+        ({"selct": "x"}, "dataset.select"),
+        ({"train": {"cells": 3}}, "index.cells"),
+        ({"profil": "paper"}, "profile"),
+        ({"index": {"nothing": 3}}, ""),
+        ({"wholly": {"other": 3}}, ""),
+    ],
+)
+def test_f59_an_unknown_key_names_the_setting_that_was_probably_meant(tree: Any, meant: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(overrides=tree, environ={})
+    assert caught.value.what.endswith(f"did you mean {meant}?" if meant else "no such setting")
+
+
 def test_f59_a_later_source_does_not_hide_a_mistake(tmp_path: Path) -> None:
     file = write(tmp_path / "mine.yaml", {"index": {"cells": 0}})
     with pytest.raises(SettingsError) as caught:
