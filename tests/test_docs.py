@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "infra/README.md", *(ROOT / "docs").rglob("*.md")]
 )
-# Written like a setting, and none: a file that a stage leaves.
-NO_SETTINGS = {"dataset.tar"}
+# Written like settings, and none: a file that a stage leaves, and a file of ours.
+NO_SETTINGS = {"dataset.tar", "gate.py"}
 
 FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?<=\n\n)(?: {4}[^\n]*\n)+")
@@ -385,3 +385,45 @@ def test_every_number_of_a_test_is_a_listed_fault() -> None:
     ]
     assert listed == list(range(1, 101))
     assert set(fault_list.tests_by_fault()) <= set(listed)
+
+
+# -- the architecture ---------------------------------------------------------------------------------------
+
+ARCHITECTURE = ROOT / "docs/architecture.md"
+ROW = re.compile(r"^\| `(\w+)/` \|(.+)", re.MULTILINE)
+ANSWER = re.compile(r"`([\w/]+\.py)`, `(\w+)`")
+
+
+def missing_paths(text: str) -> list[str]:
+    """Files and folders that do not exist. A table row names those of the folder in its first cell."""
+    named = [name for name in INLINE.findall(FENCED.sub("", text)) if re.fullmatch(r"\w+/[\w/]+\.?\w*", name)]
+    missing = [name for name in named if not (ROOT / name).exists()]
+    for folder, cells in ROW.findall(text):
+        base = next(base for base in (ROOT, ROOT / "mudg_core") if (base / folder).exists()) / folder
+        inside = re.findall(r"`(\w+(?:/|\.py))`", cells)
+        missing += [f"{folder}/{name}" for name in inside if not (base / name).exists()]
+    return missing
+
+
+def missing_symbols(text: str) -> list[str]:
+    """Answers whose file does not define what they name."""
+    return [
+        f"{path}: {name}"
+        for path, name in ANSWER.findall(text)
+        if not re.search(rf"^ *(?:def|class) {name}\b", (ROOT / path).read_text(), re.MULTILINE)
+    ]
+
+
+def test_the_architecture_names_what_exists() -> None:
+    text = ARCHITECTURE.read_text()
+    assert missing_paths(text) == []
+    assert missing_symbols(text) == []
+    assert len(ANSWER.findall(text)) >= 10
+
+
+def test_a_file_that_moved_is_noticed() -> None:
+    assert missing_paths("`tasks/run.py` and `tasks/ran.py`\n| `index/` | x | `kmeans.py`, `means.py` |") == [
+        "tasks/ran.py",
+        "index/means.py",
+    ]
+    assert missing_symbols("`tasks/run.py`, `Run` and `tasks/run.py`, `Ran`") == ["tasks/run.py: Ran"]
