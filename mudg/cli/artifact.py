@@ -25,7 +25,10 @@ SHOWN = 3  # artifacts of one stage below one other: shards are many, and much l
 SETTINGS = 160  # characters
 WIDTH = 240
 Name = Annotated[
-    str, typer.Argument(help="`stage/beginning-of-key`, a URI, or `index-current`.", show_default=False)
+    str,
+    typer.Argument(
+        help="A target's name, `stage/beginning-of-key`, a URI, or `index-current`.", show_default=False
+    ),
 ]
 
 
@@ -37,13 +40,14 @@ def show_artifact(
 ) -> Output:
     """Show an artifact: its files, facts, settings, and the artifacts it was made from.
 
-    Example: `mudg show index-current`
+    Example: `mudg show animals`
     """
+    from mudg.names import find
     from mudg_core.corpus.takedowns import read_takedowns
     from mudg_core.storage import ArtifactStore
 
     store = ArtifactStore(settings.storage)
-    ref = store.resolve(artifact)
+    ref = find(store, artifact)
     if verify:
         store.verify(ref)
     lineage = list(store.lineage(ref))
@@ -93,12 +97,13 @@ def show_lineage(
 
     Example: `mudg lineage model/3fa9 --children --picture model.svg`
     """
+    from mudg.names import find
     from mudg_core.corpus.takedowns import read_takedowns
     from mudg_core.storage import ArtifactStore
     from mudg_core.storage.browse import describe, lineage_of
 
     store = ArtifactStore(settings.storage)
-    graph = lineage_of(store, store.resolve(artifact), children=children)
+    graph = lineage_of(store, find(store, artifact), children=children)
     if picture is not None:
         _draw(graph, picture)
     takedowns = read_takedowns(store)

@@ -52,7 +52,9 @@ def dataset_list(settings: Settings) -> Output:
 
 @command(app, "export")
 def dataset_export(
-    dataset: Annotated[str, typer.Argument(help="`dataset/beginning-of-key`.", show_default=False)],
+    dataset: Annotated[
+        str, typer.Argument(help="A target's name, or `dataset/beginning-of-key`.", show_default=False)
+    ],
     out: Annotated[Path, typer.Argument(help="A new or empty folder.", show_default=False)],
     to: Annotated[Format, typer.Option(help="The layout.", show_default=False)],
     settings: Settings,
@@ -62,15 +64,16 @@ def dataset_export(
 
     Images are copied byte by byte. Their labels are pseudo-labels, and they belong to their owners.
 
-    Example: `mudg dataset export dataset/3fa9 ./animals --to imagefolder`
+    Example: `mudg dataset export animals ./animals --to imagefolder`
     """
     from rich.markup import escape
 
+    from mudg.names import DATASET, find
     from mudg_core.dataset.export import Source, export
     from mudg_core.storage import ArtifactStore
 
     store = ArtifactStore(settings.storage)
-    ref = store.resolve(dataset)
+    ref = find(store, dataset, DATASET)
     source = Source.open(store, ref, targets_of_datasets(store).get(ref, ()))
     with console.status(f"writing {source.size:,} images to {escape(str(out))} …"):
         exported = export(source, out, to, force=force)

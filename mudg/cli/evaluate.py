@@ -29,7 +29,7 @@ def evaluate(
     model: Annotated[
         str,
         typer.Argument(
-            help="A model's folder, or a model as `encode.model` names it (ARCHITECTURE/TAG …).",
+            help="A model's folder, a target's name, `classifier/beginning-of-key`, or ARCHITECTURE/TAG.",
             show_default=False,
         ),
     ],
@@ -61,7 +61,7 @@ def evaluate(
     from mudg_core.evaluate.images import ListedImages, Source
     from mudg_core.evaluate.match import warn_of_unmatched
 
-    folder = Path(model).expanduser()
+    folder = _folder(model, settings)
     exported = (folder / EXPORTED).is_file()
     if exported and classes is not None:
         raise InputError(what="an exported model has classes of its own", where=model, fix="omit --classes")
@@ -78,6 +78,19 @@ def evaluate(
     body = {"classes": names, **{way: asdict(measured) for way, measured in scores.items()}}
     body |= {"model": model, "data": data, "warnings": warnings}
     return Output(body, _text(scores, names, warnings))
+
+
+def _folder(model: str, settings: Settings) -> Path:
+    """Of a model that lies in one, also in the store. What open_clip loads has none."""
+    from mudg.names import CLASSIFIER, find
+    from mudg_core.storage import ArtifactStore
+
+    path = Path(model).expanduser()
+    in_store = "/" not in model or model.startswith(f"{CLASSIFIER}/")
+    if path.is_dir() or not in_store or model.startswith(("demo:", "local-dir:")):
+        return path
+    store = ArtifactStore(settings.storage)
+    return store.folder(find(store, model, CLASSIFIER))
 
 
 def _exported_names(folder: Path) -> list[str]:

@@ -97,7 +97,9 @@ def index_list(settings: Settings) -> Output:
 
 @command(app, "promote")
 def index_promote(
-    index: Annotated[str, typer.Argument(help="`index/beginning-of-key`.", show_default=False)],
+    index: Annotated[
+        str, typer.Argument(help="`index/beginning-of-key`, or the target it served.", show_default=False)
+    ],
     settings: Settings,
     force: Annotated[bool, typer.Option("--force", help="Skip the recall check.")] = False,
 ) -> Output:
@@ -108,12 +110,13 @@ def index_promote(
     Example: `mudg index promote index/3fa9`
     """
     from flows.build_index import check
+    from mudg.names import INDEX, find
     from mudg_core.index.version import load_version, promote
     from mudg_core.storage import ArtifactStore
     from tasks.run import Run
 
     store = ArtifactStore(settings.storage)
-    ref = store.resolve(index)
+    ref = find(store, index, INDEX)
     load_version(store, ref)
     if not force:
         point = _curve(store, settings, ref, "report", [(settings.index.probes, settings.index.mass)])[0]
@@ -141,7 +144,10 @@ def index_rollback(settings: Settings) -> Output:
 def index_recall(
     settings: Settings,
     index: Annotated[
-        str | None, typer.Argument(help="`index/beginning-of-key`.", show_default="the current one")
+        str | None,
+        typer.Argument(
+            help="`index/beginning-of-key`, or the target it served.", show_default="the current one"
+        ),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Also draw the curves (SVG).", show_default=False)] = None,
 ) -> Output:
@@ -151,12 +157,13 @@ def index_recall(
 
     Example: `mudg index recall --save recall.svg`
     """
+    from mudg.names import INDEX, find
     from mudg_core.index.version import current_version
     from mudg_core.report.charts.curves import recall_curves
     from mudg_core.storage import ArtifactStore
 
     store = ArtifactStore(settings.storage)
-    ref = store.resolve(index) if index else current_version(store).index
+    ref = find(store, index, INDEX) if index else current_version(store).index
     kinds = {"text queries": "report", "image queries": "images"}
     curves = {words: _curve(store, settings, ref, kind) for words, kind in kinds.items()}
     if save:

@@ -63,12 +63,13 @@ def model_export(
 
     Example: `mudg model export animals ./animals`
     """
+    from mudg.names import CLASSIFIER, find
     from mudg_core.corpus.takedowns import read_takedowns
     from mudg_core.storage import ArtifactStore
-    from mudg_core.train.classifiers import copy_out, find_classifier
+    from mudg_core.train.classifiers import copy_out
 
     store = ArtifactStore(settings.storage)
-    ref = find_classifier(store, model)
+    ref = find(store, model, CLASSIFIER)
     note = read_takedowns(store).note(ref.place)
     result = copy_out(store, ref, out, force=force) | {"out": str(out.expanduser().resolve()), "note": note}
     if note:

@@ -105,8 +105,8 @@ def run_predict(
 
 def model_folder(name: str, settings: Settings) -> Path:
     """A folder if there is one of that name; else a classifier of the store."""
+    from mudg.names import CLASSIFIER, find
     from mudg_core.storage import ArtifactStore
-    from mudg_core.train.classifiers import find_classifier
 
     path = Path(name).expanduser()
     if path.is_dir():
@@ -114,7 +114,7 @@ def model_folder(name: str, settings: Settings) -> Path:
     if name.startswith((".", "/", "~")):
         raise InputError(what="there is no such folder", where=name, fix="`mudg model list` shows models")
     store = ArtifactStore(settings.storage)
-    return store.folder(find_classifier(store, name))
+    return store.folder(find(store, name, CLASSIFIER))
 
 
 @contextmanager

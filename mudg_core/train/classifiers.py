@@ -20,29 +20,17 @@ from mudg_core.dataset.export import MARK, new_folder
 from mudg_core.dataset.fetch_filter_refill import CHOSEN
 from mudg_core.dataset.training_set import PROVENANCE
 from mudg_core.dataset.warning import read_warnings
-from mudg_core.errors import DataError, InputError, MissingArtifactError
+from mudg_core.errors import DataError
 from mudg_core.settings import PRECISION, Json
 from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
-from mudg_core.storage.browse import artifacts
 from mudg_core.target.queries import SPEC
 from mudg_core.train.card import ARMS, WAYS, CardFacts, Origin, Verdict
 
 STAGE = "classifier"
-FIX = "`mudg model list` shows what there is"
 SCORES = "scores.json"
 VERDICT = "verdict.json"
 DRAWN = "corpus-shard"
 CARD_SETTINGS = ("train.", "dataset.", "augment.")  # settings that somebody who wonders at a model asks for
-
-
-def find_classifier(store: ArtifactStore, name: str) -> ArtifactRef:
-    """The classifier of a target, the latest if there are several; or one by the beginning of its key."""
-    if "/" not in name:
-        return _of_target(store, name)
-    ref = store.resolve(name)
-    if ref.stage != STAGE:
-        raise InputError(what=f"{ref} is no classifier", where=store.url, fix=FIX)
-    return ref
 
 
 def target_of(manifest: Manifest) -> str:
@@ -67,15 +55,6 @@ def copy_out(store: ArtifactStore, ref: ArtifactRef, out: Path, *, force: bool =
             shutil.copyfile(file, folder / name)
         (folder / MARK).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return told
-
-
-def _of_target(store: ArtifactStore, name: str) -> ArtifactRef:
-    found = [manifest for manifest in artifacts(store, STAGE) if target_of(manifest) == name]
-    if not found:
-        raise MissingArtifactError(
-            what=f"no classifier was made for a target {name[:100]!r}", where=store.url, fix=FIX
-        )
-    return found[-1].ref
 
 
 @dataclass(frozen=True)
