@@ -223,6 +223,7 @@ def _build(settings: Settings, retrain: bool, removed: Sequence[int], verbose: b
     from flows.build_index import build_index
     from mudg.cli.progress import watched
     from mudg.execution import call
+    from mudg_core.index.version import current_version
     from mudg_core.storage import ArtifactStore
     from tasks.results import counts
 
@@ -230,7 +231,8 @@ def _build(settings: Settings, retrain: bool, removed: Sequence[int], verbose: b
         built = call(build_index, ready, retrain, list(removed))
         store = ArtifactStore(ready.storage)
         result = described(store, built) | counts(built.records)
-    return Output(result, _build_text(result))
+        current = str(current_version(store).index)
+    return Output(result, _build_text(result, current) + (_build_tables(result) if verbose else ""))
 
 
 def described(store: ArtifactStore, built: IndexBuild) -> Json:
@@ -248,12 +250,32 @@ def described(store: ArtifactStore, built: IndexBuild) -> Json:
     return result | {"recall": curve, "plots": plots, "note": built.note}
 
 
-def _build_text(result: Json) -> str:
+def _build_text(result: Json, current: str) -> str:
+    """Three lines and the next command; a line more if new shards differ from what the cells were trained on,
+    or if the version did not become current."""
+    from mudg_core.index.recall import Point, share
+
+    point = Point.from_json(result["recall"]["text queries"][0])  # the first has the configured cost
+    recall = point.recall_at_1
+    work = f"{result['computed']} computed, {result['cached']} cached"
+    lines = [
+        f"built: {result['rows']:,} images in {result['cells']:,} cells, {result['variant']} ({work})",
+        f"recall: the nearest image is found for {100 * recall.value:.1f} % of captions that were held out "
+        f"(95 %: {100 * recall.low:.1f} to {100 * recall.high:.1f}), reading {share(point.share_read)}",
+    ]
+    if (drift := result["drift"]) and drift["retrain"]:
+        lines.append(f"warning: {drift['words']} `mudg index build --retrain` does")
+    if result["note"]:
+        lines.append(result["note"])
+    lines.append(f"current: {current}")
+    return "\n".join([*lines, 'next: mudg search "a photo of a red boat", or mudg target run SPEC.yaml'])
+
+
+def _build_tables(result: Json) -> str:
     from mudg_core.index.recall import Point
     from mudg_core.index.variants import VARIANTS
 
-    sizes = f"{result['rows']:,} images in {result['cells']:,} cells"
-    parts = [f"{result['index']}: {sizes}, {result['variant']}"]
+    parts = [""]
     if result["tried"]:
         lines = [
             (name, *(f"{100 * read:.2f} %" if read else "never" for read in tried[:2]), f"{tried[2]:.3f}")
@@ -262,14 +284,9 @@ def _build_text(result: Json) -> str:
         head = ("variant tried", "read for recall@1 of 0.9", "for recall@10 of 0.9", "vectors an image")
         parts.append(table_of(lines, head))
     parts.append(_table([Point.from_json(point) for point in result["recall"]["text queries"]]))
-    if drift := result["drift"]:
-        parts.append(drift["words"])
-    if result["note"]:
-        parts.append(result["note"])
-    parts.append(
-        f"plot: {result['plots']['recall']}\n{result['computed']} computed, {result['cached']} cached"
-    )
-    return "\n\n".join(parts)
+    if result["drift"]:
+        parts.append(result["drift"]["words"])
+    return "\n\n".join([*parts, f"plot: {result['plots']['recall']}"])
 
 
 def _removed_now(store: ArtifactStore) -> set[int]:

@@ -55,10 +55,13 @@ def test_a_build_says_what_was_tried_and_what_it_finds(first: Built) -> None:
 
 def test_a_second_build_computes_nothing(first: Built, tmp_path: Path) -> None:
     place = first.place.copy(tmp_path)
-    said = place.says("index", "build")
-    assert f"0 computed, {first.result['computed']} cached" in said
-    assert first.index in said and f"cells, {first.result['variant']}" in said
-    assert "variant tried" in said and "recall@10" in said and "recall.svg" in said
+    short = place.says("index", "build").splitlines()
+    assert [line.partition(":")[0] for line in short] == ["built", "recall", "current", "next"]
+    assert f"cells, {first.result['variant']} (0 computed, {first.result['computed']} cached)" in short[0]
+    assert "100.0 % of captions" in short[1] and first.index in short[2] and "mudg search" in short[3]
+    long = place.says("index", "build", "--verbose")
+    assert long.splitlines()[:4] == short
+    assert "variant tried" in long and "recall@10" in long and "recall.svg" in long
     assert place.digests() == first.place.digests()
     assert place.versions() == [(first.index, "current")]  # promoted once
 
