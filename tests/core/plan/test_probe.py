@@ -1,11 +1,15 @@
-"""The trial behind the time of embedding: the real stage, on any model that has a build."""
+"""Measuring this machine, and the trial of embedding: the real stage, on any model that has a build."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from mudg_core.encode.models import blank_clip, load_clip, open_clip
+from mudg_core.errors import StorageError
 from mudg_core.plan import probe
+from mudg_core.plan.probe import disk_rate
 
 
 def test_a_trial_embeds_as_many_rows_as_it_has_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +34,19 @@ def test_nothing_is_downloaded_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(open_clip, "download_pretrained", offline)
     assert blank_clip("ViT-S-32-alt/nothing-there").image_size == 224
+
+
+def test_this_machine_is_measured_and_nothing_stays(tmp_path: Path) -> None:
+    """Bounds that a watch and a supercomputer keep: a wrong unit is off by a thousand."""
+    found = probe.probe(tmp_path / "not" / "there" / "yet")
+    assert 0.1 < found.sgemm == found.half < 1e5
+    assert 0.1 < found.memory_bandwidth < 1e4
+    assert 1e-3 < found.storage_bandwidth < 1e3
+    assert 0.1 < found.memory < 1e5
+    assert found.name == "this-machine" and not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be measured") as caught:
+        disk_rate(tmp_path / "none", 1 << 20)
+    assert caught.value.where == str(tmp_path / "none")
