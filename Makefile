@@ -1,6 +1,6 @@
 # `make help` lists the targets. Everything runs in a virtual environment in .venv, which `make setup` makes
-# from Python 3.11, 3.12 or 3.13 alone; no root, nothing outside this folder (but caches). Which Python: infra/find-python
-# looks, `make PYTHON=...` says. A .venv that is there keeps its own. Also for macOS: GNU make 3.81, bash 3.2, BSD tools.
+# from Python 3.11, 3.12 or 3.13 alone; no root, nothing outside this folder (but caches). infra/find-python chooses the
+# Python, `make PYTHON=...` names one, and an existing .venv keeps its own. Works on macOS: GNU make 3.81, bash 3.2, BSD tools.
 
 SHELL := bash
 VENV := .venv
@@ -12,7 +12,7 @@ INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/pyth
 TOOL := $(VENV)/img2dataset
 TOOL_LOCK := img2dataset.lock
 
-# uv does not read pip's settings. A folder of wheels that pip has been told of may hold a CPU build of torch.
+# uv does not read pip's settings. The folder of wheels in PIP_FIND_LINKS may hold a CPU build of torch.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_LINK_MODE ?= copy
 
@@ -55,23 +55,23 @@ demo-full: setup  ## the same with three targets and three seeds
 
 # Files in their order: a process that left a package of tests and came back would start a second Prefect server,
 # which its client does not survive. Three processes on two cores, as one of them waits for the stack most of its time.
-# The checks run beside them, one process that is done in a minute or two; what they found is told at the end.
+# The checks run beside them, in one process, for a minute or two; their output is shown at the end.
 test: setup  ## run the tests (with the checks of `make check`)
 	@mkdir -p build
 	@$(MAKE) --no-print-directory check > build/check.log 2>&1 & checks=$$!; \
 	$(BIN)/python -m pytest -m "not slow and not interop" -n 3 --dist loadfile --no-loadscope-reorder; tests=$$?; \
 	wait $$checks; checked=$$?; cat build/check.log; exit $$((tests || checked))
 
-faults: setup  ## kill the demo at many moments and see that it resumes, and other slow tests (about 45 minutes)
+faults: setup  ## kill the demo at many moments and check that it resumes, and other slow tests (about 45 minutes)
 	$(BIN)/python -m pytest -m slow tests/faults tests/flows
 
-attack: setup  ## a page, another user, hostile specs, links, files and models against a real stack on 127.0.0.1; nothing may get through (four minutes; without root, what needs another user is skipped)
+attack: setup  ## attack a real stack on 127.0.0.1: by a page, another user, hostile specs, links, files and models; nothing may get through (four minutes; without root, what needs another user is skipped)
 	@$(BIN)/python -m tests.security.attack
 
-interop: setup  ## see that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets take our files, and we theirs (3.4 GB, once)
+interop: setup  ## check that open_clip, clip-retrieval, autofaiss, embedding-reader and datasets read our files, and we theirs (3.4 GB, once)
 	$(BIN)/python -m pytest -m interop tests/interop
 
-check: setup check-infra docs  ## ruff, mypy --strict, import-linter, what is in infra/, and the docs
+check: setup check-infra docs  ## run ruff, mypy --strict and import-linter, lint infra/, build the docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -86,7 +86,7 @@ check-infra: setup  ## lint Dockerfile, compose, Kubernetes and YAML files
 	$(BIN)/python -m pytest -q tests/infra/test_kubernetes.py
 	$(BIN)/yamllint --strict -d "{extends: relaxed, rules: {line-length: {max: 130}}}" infra prefect.yaml
 
-# A dead link, a missing anchor or a page that no menu has ends it. Not --quiet: then it would not hear its own warnings.
+# A dead link, a missing anchor or a page that no menu has ends it. Not --quiet: then it would ignore its own warnings.
 docs: setup  ## build the documentation into build/site (read it: python -m http.server -d build/site)
 	$(BIN)/mkdocs build --strict
 
@@ -105,7 +105,7 @@ lock: setup  ## resolve requirements.lock anew from pyproject.toml, and img2data
 	$(COMPILE) pyproject.toml --extra cpu --extra dev --excludes <(printf '%s\n' $(FOR_GPUS)) -o $(LOCK)
 	printf "img2dataset==1.47.0\nstandard-imghdr ; python_version >= '3.13'\n" | $(COMPILE) - --excludes <(printf 'dataclasses\nwandb\n') -o $(TOOL_LOCK)
 
-check-platforms: setup  ## see that the registry has all of both locks for Linux, macOS and Python 3.11 to 3.13 (some minutes)
+check-platforms: setup  ## check that the registry has all of both locks for Linux, macOS and Python 3.11 to 3.13 (some minutes)
 	@PATH="$(BIN):$$PATH" $(BIN)/python infra/check_platforms.py
 
 # CUDA builds for Linux, and the versions of requirements.lock but for those that a GPU needs otherwise. What only
@@ -131,10 +131,10 @@ bench-dataset: setup  ## measure training sets against the demo world's truth (h
 bench-embed: setup  ## measure embedding beside bare forward passes and clip-retrieval (an hour; PARTS="raw vit peer overhead growth")
 	$(BIN)/python -m benchmarks.embed $(PARTS)
 
-bench-flow: setup  ## see how much of a demo run is orchestration, by processes and on Prefect and Dask (ten minutes)
+bench-flow: setup  ## measure how much of a demo run is orchestration, by processes and on Prefect and Dask (ten minutes)
 	$(BIN)/python -m benchmarks.flow
 
-bench-gate: setup  ## see how well the gate's estimate follows the truth (half an hour, less after bench-compare)
+bench-gate: setup  ## measure how well the gate's estimate follows the truth (half an hour, less after bench-compare)
 	$(BIN)/python -m benchmarks.gate
 
 bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofaiss (an hour; PARTS="scan cells build speed peers large demo")
@@ -143,5 +143,5 @@ bench-index: setup  ## measure the index beside faiss, hnswlib, ScaNN and autofa
 bench-train: setup  ## measure finetuning beside a naive loop, and at the paper's size (half an hour; PARTS="steps memory real predict")
 	$(BIN)/python -m benchmarks.train $(PARTS)
 
-clean:  ## remove what runs and tests have made; .venv stays
+clean:  ## remove files of runs and tests; .venv stays
 	rm -rf .mudg .pytest_cache .mypy_cache .ruff_cache build *.egg-info

@@ -56,7 +56,7 @@ def test_what_does_not_fit_is_named_with_its_reason(tmp_path: Path) -> None:
     for name, reason in (("3.11", "does not run"), ("3.12", "3.12.1 without venv"), ("3", "3.9.18")):
         assert f"{tmp_path}/python{name}: {reason}" in refused.stderr
     assert "PYTHON=" in refused.stderr and "apt install" in refused.stderr
-    assert "none of them is there" in find(tmp_path, "nothing").stderr
+    assert "none of them is installed" in find(tmp_path, "nothing").stderr
 
 
 def test_one_that_is_named_is_the_only_one_asked(tmp_path: Path) -> None:
