@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from mudg_core.evaluate.uncertainty import ByDomain, Estimate, difference, estimate, mean_of
 from mudg_core.settings import Json
@@ -89,8 +90,7 @@ class Comparison:
 
     @classmethod
     def from_json(cls, body: Json) -> Comparison:
-        rows = tuple(_row_of(row) for row in body["rows"])
-        return cls(body["target"], tuple(body["seeds"]), rows, body["left_out"])
+        return TypeAdapter(cls).validate_python(body)
 
 
 def _row_body(row: RowScore) -> Json:
@@ -101,19 +101,6 @@ def _row_body(row: RowScore) -> Json:
             freedom = known.freedom if math.isfinite(known.freedom) else None
             body[name] |= {"low": round(known.low, 3), "high": round(known.high, 3), "freedom": freedom}
     return body
-
-
-def _row_of(body: Json) -> RowScore:
-    plain = {name: body[name] for name in ("name", "group", "about", "domains", "averaged", "paper")}
-    accuracy, gain = (_estimate_of(body[name]) for name in ("accuracy", "method_gain"))
-    return RowScore(by_seed=tuple(body["by_seed"]), accuracy=accuracy, method_gain=gain, **plain)
-
-
-def _estimate_of(body: Json | None) -> Estimate | None:
-    if body is None:
-        return None
-    freedom = math.inf if body["freedom"] is None else body["freedom"]
-    return Estimate(body["mean"], body["image_variance"], body["seed_variance"], freedom)
 
 
 def row_score(

@@ -15,14 +15,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
 Float64 = NDArray[np.float64]
 ByDomain = Mapping[str, Float64]  # domain -> (seeds, images), in percent: 100 where an image was recognised
 
 TAIL = 0.975
+# JSON has no infinity.
+Freedom = Annotated[float, BeforeValidator(lambda stored: math.inf if stored is None else stored)]
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Estimate:
     mean: float
     image_variance: float
     seed_variance: float = 0.0
-    freedom: float = math.inf
+    freedom: Freedom = math.inf
 
     @property
     def margin(self) -> float:

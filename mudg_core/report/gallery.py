@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mudg_core.report.data import GalleryImage, TargetReport
-from mudg_core.report.words import number, sentence, shorten, why
+from mudg_core.report.words import number, sentence, shorten
 
 MAX_IMAGES = 1500
 MAX_IMAGE_BYTES = 100_000
@@ -27,28 +27,14 @@ _KINDS = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png", b"RIFF": "webp"}
 
 
 @dataclass(frozen=True)
-class Card:
-    """One image on the page; `source` is a data: URI, or empty when there is nothing to embed."""
-
-    source: str
-    alt: str
-    query: str
-    facts: str
-    tip: str
-    link: str
-    outcome: str
-    why: str
-
-
-@dataclass(frozen=True)
 class ClassGallery:
-    """The cards of one class and how many there are in truth."""
+    """The images of one class that are shown, and how many there are in truth."""
 
     anchor: str
     name: str
-    chosen: tuple[Card, ...]
+    chosen: tuple[GalleryImage, ...]
     chosen_total: int
-    rejected: tuple[Card, ...]
+    rejected: tuple[GalleryImage, ...]
     rejected_total: int
     accuracy: str
 
@@ -60,9 +46,9 @@ def galleries(targets: Sequence[TargetReport]) -> list[tuple[ClassGallery, ...]]
     return [tuple(_classes(target, place, shown)) for place, target in enumerate(targets)]
 
 
-def previews(classes: Sequence[ClassGallery]) -> list[tuple[ClassGallery, Card]]:
+def previews(classes: Sequence[ClassGallery]) -> list[tuple[ClassGallery, GalleryImage]]:
     """The best chosen image of each class, for a glance."""
-    best = [(one, one.chosen[0]) for one in classes if one.chosen and one.chosen[0].source]
+    best = [(one, one.chosen[0]) for one in classes if one.chosen and data_uri(one.chosen[0].image)]
     return best[:MAX_PREVIEWS]
 
 
@@ -110,9 +96,9 @@ def _classes(target: TargetReport, place: int, shown: set[int]) -> Iterator[Clas
         yield ClassGallery(
             anchor=f"t{place}c{label}",
             name=name,
-            chosen=tuple(_card(image, name, target.min_cosine) for image in taken if id(image) in shown),
+            chosen=tuple(image for image in taken if id(image) in shown),
             chosen_total=max(after, len(taken)),
-            rejected=tuple(_card(image, name, target.min_cosine) for image in refused if id(image) in shown),
+            rejected=tuple(image for image in refused if id(image) in shown),
             rejected_total=len(refused),
             accuracy=_accuracy(target, label),
         )
@@ -125,24 +111,17 @@ def _accuracy(target: TargetReport, label: int) -> str:
     return f"{number(plain[label], 0)} → {number(ours[label], 0)} %"
 
 
-def _card(image: GalleryImage, name: str, min_cosine: float | None) -> Card:
-    facts = f"rank {image.rank} · cos {number(image.cosine, 2)}"
+def alt(image: GalleryImage, name: str) -> str:
+    """What a screen reader says."""
+    return shorten(f"{name}, {image.outcome}: {image.caption or 'no caption'}", 200)
+
+
+def tip(image: GalleryImage, min_cosine: float | None) -> str:
     fresh = "" if image.fresh_cosine is None else f"\nfresh cosine {number(image.fresh_cosine, 3)}"
-    tip = (
+    return (
         f"query: {image.query}\nrank {image.rank}, cosine {number(image.cosine, 3)}{fresh}\n"
         f"{shorten(sentence(image, min_cosine), 300)}\nrow {image.row}\n"
         f"{shorten(image.caption, 300)}\n{shorten(image.url, 300)}"
-    )
-    alt = shorten(f"{name}, {image.outcome}: {image.caption or 'no caption'}", 200)
-    return Card(
-        source=data_uri(image.image),
-        alt=alt,
-        query=shorten(image.query, 160),
-        facts=facts,
-        tip=tip,
-        link=safe_link(image.url),
-        outcome=image.outcome,
-        why="" if image.outcome == CHOSEN else shorten(why(image, min_cosine), 80),
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mudg_core.dataset.warning import TargetWarning
+from mudg_core.evaluate.comparison import METHOD, REFERENCE, Comparison, RowScore
 from mudg_core.evaluate.gate import Verdict as GateVerdict
 from mudg_core.evaluate.measures import Calibration
+from mudg_core.evaluate.uncertainty import Estimate
 from mudg_core.report.charts.plot import KINDS, MAX_COLOURS, kinds_of
 from mudg_core.report.data import ConfusedPair, IndexReport, Measures, ReportData, TargetReport
 from mudg_core.report.words import ARMS, arm_name, count, duration, number, shorten, signed
@@ -16,7 +18,6 @@ from mudg_core.report.words import ARMS, arm_name, count, duration, number, shor
 MAX_PAIRS = 12
 MAX_NOTICES = 500
 OPEN_NOTICES = 6
-NAMED = 12  # classes that one card names
 WARNINGS = {  # kind -> (title, tally), the gravest first
     "leaks": ("Evaluation images in the corpus", "of leaked images"),
     "absent": ("Probably absent from the corpus", "of absent classes"),
@@ -134,22 +135,10 @@ def alpha_summary(measures: Measures) -> str:
 
 
 @dataclass(frozen=True)
-class WarningCard:
-    """One warning; `kind` is a CSS class and therefore one that we know."""
-
-    kind: str
-    title: str
-    names: tuple[str, ...]
-    more: int
-    message: str
-    numbers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class WarningView:
     summary: str
-    shown: tuple[WarningCard, ...]
-    folded: tuple[WarningCard, ...]
+    shown: list[TargetWarning]
+    folded: list[TargetWarning]
     left_out: int
 
 
@@ -163,32 +152,25 @@ def warning_view(warnings: Sequence[TargetWarning]) -> WarningView:
         sorted(part, key=lambda turn: (turn[1], turn[0]))
         for part in (dealt[:OPEN_NOTICES], dealt[OPEN_NOTICES:])
     )
-    tally = ", ".join(f"{len(queue):,} {_kind(queue[0].kind)[1]}" for queue in queues)
+    tally = ", ".join(f"{len(queue):,} {kind_words(queue[0].kind)[1]}" for queue in queues)
     return WarningView(
         summary=f"{count(len(warnings), 'warning')}: {tally}" if len(warnings) > 1 else "1 warning",
-        shown=tuple(_card(n) for _, _, n in first),
-        folded=tuple(_card(n) for _, _, n in rest[:MAX_NOTICES]),
+        shown=[n for _, _, n in first],
+        folded=[n for _, _, n in rest[:MAX_NOTICES]],
         left_out=max(len(rest) - MAX_NOTICES, 0),
     )
 
 
-def _kind(kind: str) -> tuple[str, str]:
+def kind_words(kind: str) -> tuple[str, str]:
+    """Title and tally; a kind that this version does not know keeps its own name."""
     return WARNINGS.get(kind, (shorten(kind, 60), f"of {shorten(kind, 40)}"))
 
 
-def _card(warning: TargetWarning) -> WarningCard:
-    numbers = list(warning.numbers.items())[:6]
-    return WarningCard(
-        kind=warning.kind if warning.kind in WARNINGS else "other",
-        title=_kind(warning.kind)[0],
-        names=tuple(shorten(name, 60) for name in warning.classes[:NAMED]),
-        more=max(len(warning.classes) - NAMED, 0),
-        message=shorten(warning.message, 600),
-        numbers=tuple(
-            (shorten(name.replace("_", " "), 40), number(value, 0 if value == round(value) else 3))
-            for name, value in numbers
-        ),
-    )
+def warning_numbers(warning: TargetWarning) -> Figures:
+    return [
+        (shorten(name.replace("_", " "), 40), number(value, 0 if value == round(value) else 3))
+        for name, value in list(warning.numbers.items())[:6]
+    ]
 
 
 def hubness_summary(target: TargetReport) -> str:
@@ -249,3 +231,44 @@ def page_figures(data: ReportData) -> Figures:
     if data.timings:
         figures.append((duration(sum(timing.seconds for timing in data.timings)), "computing time"))
     return figures
+
+
+def row_groups(comparison: Comparison) -> dict[str, list[RowScore]]:
+    groups: dict[str, list[RowScore]] = {}
+    for row in comparison.rows:
+        groups.setdefault(row.group, []).append(row)
+    return groups
+
+
+def row_domains(comparison: Comparison) -> list[str]:
+    return list(dict.fromkeys(domain for row in comparison.rows for domain in row.domains))
+
+
+def best_mean(comparison: Comparison) -> float:
+    """Of the rows that use no labels, to a tenth of a point."""
+    return max((round(row.mean, 1) for row in comparison.rows if row.group != "upper bound"), default=0.0)
+
+
+def gain_over_zero_shot(comparison: Comparison, row: RowScore) -> str:
+    plain = comparison.row(REFERENCE)
+    return signed(round(row.mean, 1) - round(plain.mean, 1)) if plain and row is not plain else ""
+
+
+def interval(estimate: Estimate | None, words: Callable[[float], str]) -> str:
+    return f"[{words(estimate.low)}, {words(estimate.high)}]" if estimate else ""
+
+
+def comparison_summary(comparison: Comparison) -> str:
+    """What the table says of the method, in a sentence: also where another row is better."""
+    ours, plain = comparison.row(METHOD), comparison.row(REFERENCE)
+    seeds = count(len(comparison.seeds), "seed")
+    if ours is None or plain is None:
+        return f"{count(len(comparison.rows), 'row')}, {seeds}."
+    best = max(
+        (row for row in comparison.rows if row.group != "upper bound" and row is not ours),
+        key=lambda row: row.mean,
+    )
+    figures = f"MUDG {number(ours.mean)} %, zero-shot {number(plain.mean)} %, {seeds}."
+    ranked = "is better" if best.mean > ours.mean else "is the best of the others"
+    unsure = "" if best.method_gain is None or best.method_gain.certain else ", within the uncertainty"
+    return f"{figures} {best.name} {ranked}: {number(best.mean)} %{unsure}."

@@ -205,31 +205,32 @@ def comparison(made: Comparison) -> Markup:
     marks = ticks(max(0.0, min(values, default=0.0) - 2), max(values, default=1.0), 6)
     left = name_room(row.name for row in made.rows)
     scale = (WIDTH - left - 70) / (marks[-1] - marks[0])
-    parts, y = list[Markup](), 0.0
+
+    def at(value: float) -> float:
+        return left + (value - marks[0]) * scale
+
+    parts, bottom = list[Markup](), 0.0
     for name, rows in groupby(made.rows, key=lambda row: row.group):
         own = list(rows)
-        bars = Bars([_compared(row, marks[0]) for row in own], left, scale, step=22, thick=15, top=y + 30)
-        parts += [text(left, y + 20, name, "head"), *bars.parts()]
+        compared = [_compared(row, marks[0]) for row in own]
+        bars = Bars(compared, left, scale, step=22, thick=15, top=bottom + 30)
+        parts += [text(left, bottom + 20, name, "head"), *bars.parts()]
         for place, row in enumerate(own):
             middle = bars.top + place * bars.step + 7.5
-            ends = [(left + (value - marks[0]) * scale, middle) for value in _interval(row)]
-            parts += [line(ends[0], ends[1], "whisker")] if ends else []
+            if row.accuracy:
+                low, high = at(row.accuracy.low), at(row.accuracy.high)
+                parts.append(line((low, middle), (high, middle), "whisker"))
             for backbone, value in row.paper.items():
-                x, tip = left + (value - marks[0]) * scale, f"paper, {backbone}: {number(value)} %"
-                parts.append(dot(x, middle, 4, "dot arm-zero_shot", tip))
-        y = bars.bottom
+                tip = f"paper, {backbone}: {number(value)} %"
+                parts.append(dot(at(value), middle, 4, "dot arm-zero_shot", tip))
+        bottom = bars.bottom
     plain = made.row("zero-shot")
-    lines = [(value, "grid") for value in marks] + ([(plain.mean, "axis")] if plain else [])
-    grid = [
-        line((left + (value - marks[0]) * scale, 8), (left + (value - marks[0]) * scale, y), class_)
-        for value, class_ in lines
-    ]
-    names = [
-        text(left + (value - marks[0]) * scale, y + 16, number(value, 0), "tick", "middle") for value in marks
-    ]
+    axis = [line((at(plain.mean), 8), (at(plain.mean), bottom), "axis")] if plain else []
+    grid = [line((at(value), 8), (at(value), bottom), "grid") for value in marks]
+    names = [text(at(value), bottom + 16, number(value, 0), "tick", "middle") for value in marks]
     spoken = ", ".join(f"{row.name} {number(row.mean)}" for row in made.rows)
     title = f"Accuracy in percent on {made.target}: {spoken}"
-    return chart(title, WIDTH, y + 24, *grid, *names, *parts)
+    return chart(title, WIDTH, bottom + 24, *grid, *names, *axis, *parts)
 
 
 def _values(row: RowScore) -> list[float]:
@@ -323,43 +324,48 @@ def charted_arms(scores: Mapping[str, DomainScores]) -> list[str]:
 
 def _columns(plot: Plot, start: float, name: str, values: Sequence[tuple[str, float, float]]) -> list[Markup]:
     """One column for each arm, with its spread, and its value above it."""
-    (zero, foot), (one, _) = plot.at((start, 0)), plot.at((start + 1, 0))
-    width = min((one - zero) * 0.84 / max(len(values), 1), 46)
+    pixel = 1 / (plot.at((1, 0))[0] - plot.at((0, 0))[0])
+    width = min(0.84 / max(len(values), 1), 46 * pixel)
     parts = []
     for place, (arm, value, spread) in enumerate(values):
         if not math.isfinite(value):
             continue
-        x = (zero + one - width * len(values)) / 2 + place * width
-        top, end = (plot.at((start, level))[1] for level in (value, value + spread))
+        left = start + 0.5 + (place - len(values) / 2) * width
+        middle, colour = left + width / 2, f"arm-{arm.removesuffix('_averaged')}"
         tip = f"{arm_name(arm)}, {name}: {number(value)} %" + (f" ± {number(spread)}" if spread else "")
-        parts.append(bar(x + 1, top, width - 2, foot - top, f"arm-{arm.removesuffix('_averaged')}", tip))
-        middle, style = x + width / 2, "value strong" if arm.startswith("mudg") else "value"
-        parts += [line((middle, 2 * top - end), (middle, end), "whisker")] if spread else []
-        parts.append(text(middle, end - 5, number(value, 1 if width >= 27 else 0), style, "middle"))
+        parts.append(plot.column(left + pixel, left + width - pixel, value, colour, tip))
+        low, high = plot.at((middle, value - spread)), plot.at((middle, value + spread))
+        parts += [line(low, high, "whisker")] if spread else []
+        style = "value strong" if arm.startswith("mudg") else "value"
+        words = number(value, 1 if width >= 27 * pixel else 0)
+        parts.append(text(high[0], high[1] - 5, words, style, "middle"))
     return parts
 
 
 def descriptor_losses(descriptors: Sequence[Descriptor], groups: int) -> Markup:
     """How many descriptors have which loss out of `groups`, the chosen ones in colour."""
-    values = [d.loss for d in descriptors]
-    low, high = min(values, default=0), max(values, default=0)
+    losses = [d.loss for d in descriptors]
+    low, high = min(losses, default=0), max(losses, default=0)
     size = max(1, math.ceil((high - low + 1) / MAX_BINS))
     edges = list(range(low, high + size + 1, size))
+    names = [str(a) if size == 1 else f"{a}-{b - 1}" for a, b in pairwise(edges)]
     bins = [[d for d in descriptors if a <= d.loss < b] for a, b in pairwise(edges)]
-    width, scale = min(WIDTH / len(bins), 64), 130 / max(1, *(len(inside) for inside in bins))
-    parts = [line((0, 155), (width * len(bins), 155), "axis")]
-    for place, inside in enumerate(bins):
-        name = str(edges[place]) if size == 1 else f"{edges[place]}-{edges[place + 1] - 1}"
-        chosen, x = sum(d.chosen for d in inside), place * width
+    words = f"loss: in how many of {count(groups, 'group')} of similar classes it raises the mean cosine"
+    plot = Plot(
+        title=f"Losses of {count(len(losses), 'descriptor')}",
+        series=[],
+        x_ticks=[(0.0, ""), *((i + 0.5, name) for i, name in enumerate(names)), (max(len(bins), 12), "")],
+        x_name=f"{words}; lower is better",
+        y_ticks=ticks(0, max(1, *(len(inside) for inside in bins)), 4),
+        y_words=lambda value: number(value, 0),
+        height=210.0,
+    )
+    parts = []
+    for place, (name, inside) in enumerate(zip(names, bins, strict=True)):
+        chosen = sum(d.chosen for d in inside)
         tip = f"loss {name}: {count(len(inside), 'descriptor')}, {chosen} chosen"
         for amount, class_ in ((len(inside), "arm-zero_shot soft"), (chosen, "arm-mudg")):
-            if amount:
-                height = amount * scale
-                parts.append(bar(x + 1, 155 - height, width - 2, height, class_, tip))
-        if inside:
-            top = 150 - len(inside) * scale
-            parts.append(text(x + width / 2, top, str(len(inside)), "value", "middle"))
-        parts.append(text(x + width / 2, 172, name, "tick", "middle"))
-    words = f"loss: in how many of {count(groups, 'group')} of similar classes it raises the mean cosine"
-    parts.append(text(1, 192, f"{words}; lower is better", "tick"))
-    return chart(f"Losses of {count(len(values), 'descriptor')}", WIDTH, 198.0, *parts)
+            parts += [plot.column(place + 0.04, place + 0.96, amount, class_, tip)] if amount else []
+        x, top = plot.at((place + 0.5, len(inside)))
+        parts += [text(x, top - 5, str(len(inside)), "value", "middle")] if inside else []
+    return plot.draw(*parts)

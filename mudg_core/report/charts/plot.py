@@ -74,6 +74,11 @@ class Plot:
         x = _LEFT + across * (self.width - _LEFT - 24)
         return x, self.height - _FOOT - up * (self.height - _FOOT - _TOP)
 
+    def column(self, start: float, end: float, value: float, class_: str, tip: str) -> Markup:
+        """A bar that stands on the lowest tick."""
+        (left, top), (right, foot) = self.at((start, value)), self.at((end, self.y_ticks[0]))
+        return bar(left, top, right - left, foot - top, class_, tip)
+
     def _grid(self) -> list[Markup]:
         right, foot = self.width - 16, self.height - _FOOT
         parts = []
@@ -236,9 +241,8 @@ def confidences(arms: Mapping[str, Calibration]) -> Markup:
     for place, (arm, bins) in enumerate(shares.items()):
         for low, share in bins:
             start = low + 100 / BINS * 0.08 + place * width
-            (x, top), (end, foot) = plot.at((start, share)), plot.at((start + width, 0))
             tip = f"{arm_name(arm)}: {number(share)} % of predictions"
-            bars.append(bar(x, top, end - x, foot - top, f"arm-{arm}", tip, round_=1))
+            bars.append(plot.column(start, start + width, share, f"arm-{arm}", tip))
     return plot.draw(*bars)
 
 

@@ -7,8 +7,8 @@ import re
 from mudg_core.evaluate.comparison import Comparison, RowScore
 from mudg_core.evaluate.uncertainty import Estimate
 from mudg_core.report.charts.bars import comparison
-from mudg_core.report.page import comparison_summary as summary
 from mudg_core.report.page import render_comparison
+from mudg_core.report.tables import comparison_summary as summary
 
 HOSTILE = '<script>alert("1")</script>'
 

@@ -18,7 +18,7 @@ from mudg_core.dataset.warning import TargetWarning
 from mudg_core.report.data import DomainScores, ReportData, TargetReport, Timing
 from mudg_core.report.gallery import MAX_IMAGES, safe_link
 from mudg_core.report.page import render
-from mudg_core.report.tables import warning_view
+from mudg_core.report.tables import warning_numbers, warning_view
 from mudg_core.report.words import detail, sentence, verdict
 from tests.core.report.fake import fake_lineage, fake_report, fake_target
 
@@ -238,9 +238,9 @@ def test_the_gravest_warnings_are_not_hidden_by_many_small_ones() -> None:
     )
     assert view and view.summary.startswith("902 warnings: 1 of leaked images, 900 of few images")
     assert len(view.shown) == 6 and view.shown[0].message == "images leak"
-    assert [card.kind for card in view.shown] == ["leaks", "few", "few", "few", "few", "other"]
+    assert [one.kind for one in view.shown] == ["leaks", "few", "few", "few", "few", "new kind"]
     assert len(view.folded) == 500 and view.left_out == 396
-    assert view.shown[1].numbers == (("chosen", "2"),)
+    assert warning_numbers(view.shown[1]) == [("chosen", "2")]
 
 
 def test_every_outcome_is_explained() -> None:
