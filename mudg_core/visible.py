@@ -13,7 +13,7 @@ _CONTROL = re.compile(
 
 def visible(text: str) -> str:
     """The text with every control character written out: `\\x1b[31m`."""
-    return _CONTROL.sub(lambda found: _written(found[0]), text)
+    return _CONTROL.sub(lambda match: _written(match[0]), text)
 
 
 def one_line(text: str) -> str:

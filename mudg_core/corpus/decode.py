@@ -105,7 +105,7 @@ def decode_measured(
 
 def _opened(data: bytes, limits: Limits) -> ImageFile:
     """The picture's header, judged; no pixel is decoded yet."""
-    opener = _opener(data)
+    opener = _format(data)[1]
     if opener is WebPImageFile:
         _check_webp(data, limits)
     elif opener is PngImageFile and _is_apng(data):
@@ -138,30 +138,27 @@ class _Jpeg(JpegImageFile):
         pass
 
 
-def _opener(data: bytes) -> Callable[[io.BytesIO], ImageFile]:
-    if data.startswith(b"\xff\xd8\xff"):
-        return _Jpeg
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return PngImageFile
+_FORMATS: tuple[tuple[bytes, str, Callable[[io.BytesIO], ImageFile]], ...] = (
+    (b"\xff\xd8\xff", "jpg", _Jpeg),
+    (b"\x89PNG\r\n\x1a\n", "png", PngImageFile),
+    (b"GIF87a", "gif", GifImageFile),
+    (b"GIF89a", "gif", GifImageFile),
+    (b"BM", "bmp", BmpImageFile),
+)
+
+
+def _format(data: bytes) -> tuple[str, Callable[[io.BytesIO], ImageFile]]:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-        return WebPImageFile
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return GifImageFile
-    if data.startswith(b"BM"):
-        return BmpImageFile
+        return "webp", WebPImageFile
+    for magic, suffix, opener in _FORMATS:
+        if data.startswith(magic):
+            return suffix, opener
     raise Refused(_what_else(data[:_HEAD]))
 
 
 def suffix_of(data: bytes) -> str:
     """What the name of a file with this picture should end in. Raises `Refused` for other bytes."""
-    suffixes: dict[object, str] = {
-        _Jpeg: "jpg",
-        PngImageFile: "png",
-        WebPImageFile: "webp",
-        GifImageFile: "gif",
-        BmpImageFile: "bmp",
-    }
-    return suffixes[_opener(data)]
+    return _format(data)[0]
 
 
 def _what_else(head: bytes) -> str:

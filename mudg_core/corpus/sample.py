@@ -22,22 +22,9 @@ TEXT_TOO_LONG = "text: too long"
 NOT_UTF8 = "text: not UTF-8"
 NOT_JSON = "text: not JSON"
 _TEXT_LIMITS = {"txt": MAX_CAPTION_BYTES, "json": MAX_FACTS_BYTES}
-_TEXT, _NUMBER = pa.string(), pa.int32()
-PARQUET_SCHEMA = pa.schema(
-    [
-        ("key", _TEXT),
-        ("url", _TEXT),
-        ("caption", _TEXT),
-        ("status", _TEXT),
-        ("error_message", _TEXT),
-        ("width", _NUMBER),
-        ("height", _NUMBER),
-        ("original_width", _NUMBER),
-        ("original_height", _NUMBER),
-        ("exif", _TEXT),
-        ("sha256", _TEXT),
-    ]
-)
+SIZES = ("width", "height", "original_width", "original_height")
+_COLUMNS = ("key", "url", "caption", "status", "error_message", *SIZES, "exif", "sha256")
+PARQUET_SCHEMA = pa.schema([(name, pa.int32() if name in SIZES else pa.string()) for name in _COLUMNS])
 
 
 @dataclass(frozen=True)

@@ -125,38 +125,37 @@ def locate(
 ) -> dict[str, Place]:
     """Where the pictures of `keys` lie; only headers are read. A key without a good picture is left out."""
     wanted = set(keys)
-    found: dict[str, Place] = {}
-    with Path(tar_path).open("rb") as stream:
-        for member in walk(stream, max_member_bytes):
-            key, suffix = _split(member.name)
-            if key in wanted and suffix in IMAGE_SUFFIXES and member.refusal is None:
-                found.setdefault(key, Place(member.offset, member.size))
-            if len(found) == len(wanted):
-                break
-    return found
+    places: dict[str, Place] = {}
+    for key, place in _pictures(tar_path, max_member_bytes):
+        if key in wanted:
+            places.setdefault(key, place)
+        if len(places) == len(wanted):
+            break
+    return places
 
 
-def pictures_in(tar_path: AnyPath, max_member_bytes: int = MAX_MEMBER_BYTES) -> dict[str, Place]:
+def pictures_in(tar_path: AnyPath) -> dict[str, Place]:
     """Where the good pictures of a tar lie that may have been cut short anywhere, by key."""
-    if Path(tar_path).stat().st_size < BLOCK:
-        return {}
-    found: dict[str, Place] = {}
+    is_empty = Path(tar_path).stat().st_size < BLOCK
+    return {} if is_empty else dict(_pictures(tar_path, MAX_MEMBER_BYTES))
+
+
+def _pictures(tar_path: AnyPath, max_member_bytes: int) -> Iterator[tuple[str, Place]]:
     with Path(tar_path).open("rb") as stream:
         for member in walk(stream, max_member_bytes):
             key, suffix = _split(member.name)
             if suffix in IMAGE_SUFFIXES and member.refusal is None:
-                found[key] = Place(member.offset, member.size)
-    return found
+                yield key, Place(member.offset, member.size)
 
 
 def read_places(tar_path: AnyPath, places: Mapping[str, Place]) -> dict[str, bytes]:
     """The bytes at known places of a tar."""
     with Path(tar_path).open("rb") as stream:
-        found = {}
+        contents = {}
         for key, place in places.items():
             stream.seek(place.offset)
-            found[key] = stream.read(place.size)
-    return found
+            contents[key] = stream.read(place.size)
+    return contents
 
 
 def read_members(tar_path: AnyPath, keys: Collection[str]) -> dict[str, bytes]:

@@ -62,32 +62,32 @@ class Takedowns:
 
     def matches(self, images: pa.Table | pa.RecordBatch) -> NDArray[np.bool_]:
         """Which lines of a table are of such an image, by whichever of COLUMNS it has."""
-        found = np.isin(images.column("row").to_numpy(zero_copy_only=False), sorted(self.rows))
+        hits = np.isin(images.column("row").to_numpy(zero_copy_only=False), sorted(self.rows))
         names = images.schema.names
         if self.contents and "sha256" in names:
             same = pc.is_in(images.column("sha256"), pa.array(sorted(self.contents), pa.string()))
-            found |= same.to_numpy(zero_copy_only=False).astype(bool)
+            hits |= same.to_numpy(zero_copy_only=False).astype(bool)
         if self.urls and "url" in names:
             urls = images.column("url").to_pylist()
-            found |= np.array([bool(url) and hash_url(url) in self.urls for url in urls], dtype=bool)
-        return found
+            hits |= np.array([bool(url) and hash_url(url) in self.urls for url in urls], dtype=bool)
+        return hits
 
     def rows_in(self, file: Path) -> list[int]:
         """Rows of such images in a parquet file, read in parts."""
-        return [row for found in self._found_in(file) for row in found.column("row").to_pylist()]
+        return [row for batch in self._hits_in(file) for row in batch.column("row").to_pylist()]
 
     def with_bytes(self, files: Iterable[Path]) -> Takedowns:
         """The same, and by the bytes that these parquet files know of it: copies lie at other addresses."""
-        found = (batch for file in files for batch in self._found_in(file) if "sha256" in batch.schema.names)
-        known = frozenset(content for batch in found for content in batch.column("sha256").to_pylist())
+        batches = (batch for file in files for batch in self._hits_in(file) if "sha256" in batch.schema.names)
+        known = frozenset(content for batch in batches for content in batch.column("sha256").to_pylist())
         return self | Takedowns(contents=known - {None, ""})
 
-    def _found_in(self, file: Path) -> Iterator[pa.RecordBatch]:
+    def _hits_in(self, file: Path) -> Iterator[pa.RecordBatch]:
         if not self:
             return
-        with pq.ParquetFile(file) as opened:
-            columns = [name for name in COLUMNS if name in opened.schema_arrow.names]
-            for batch in opened.iter_batches(BATCH, columns=columns):
+        with pq.ParquetFile(file) as table:
+            columns = [name for name in COLUMNS if name in table.schema_arrow.names]
+            for batch in table.iter_batches(BATCH, columns=columns):
                 yield batch.filter(pa.array(self.matches(batch)))
 
     def note(self, name: str) -> str:
@@ -123,13 +123,13 @@ def remember(store: ArtifactStore, more: Takedowns) -> Takedowns:
         except ConflictError:
             continue
         return replace(after, ref=ref)
-    raise ConflictError(what="the list of takedowns changes without pause", fix="run again")
+    raise ConflictError(what="other writers change the list of takedowns all the time", fix="run again")
 
 
 def load_takedowns(store: ArtifactStore, ref: ArtifactRef) -> Takedowns:
     body = json.loads(store.file(ref, FILE).read_text())
-    kept = {name: frozenset(body[name]) for name in ("urls", "contents", "rows")}
-    return Takedowns(**kept, marked=body["marked"], ref=ref)
+    lists = {name: frozenset(body[name]) for name in ("urls", "contents", "rows")}
+    return Takedowns(**lists, marked=body["marked"], ref=ref)
 
 
 def _save(store: ArtifactStore, takedowns: Takedowns) -> ArtifactRef:

@@ -56,14 +56,14 @@ class _Header(NamedTuple):
 
 
 @dataclass
-class _Told:
+class _Extra:
     """What extra headers say of the member behind them."""
 
     name: bytes | None = None
     size: int | None = None
     sparse: bool = False
 
-    def hear(self, name: bytes | None, size: int | None = None) -> None:
+    def take(self, name: bytes | None, size: int | None = None) -> None:
         self.name = name if self.name is None else self.name
         self.size = size if self.size is None else self.size
 
@@ -71,21 +71,21 @@ class _Told:
 def walk(stream: BinaryIO, max_bytes: int) -> Iterator[Member]:
     """Members in order, without folders. A torn tar ends in one that is `CUT_SHORT`, nameless if unknown."""
     end = stream.seek(0, os.SEEK_END)
-    at, told = 0, _Told()
+    at, extra = 0, _Extra()
     try:
         while (header := _header(stream, at)) is not None:
             data = at + BLOCK
             if header.kind in _LONG_NAME + _PAX + _PASSED_OVER:
                 size = header.size
-                _listen(stream, header, end - data, told)
+                _read_extra(stream, header, end - data, extra)
             else:
-                data, size, member = _member(stream, header, data, told, max_bytes)
+                data, size, member = _member(stream, header, data, extra, max_bytes)
                 if data + size > end:
                     yield member._replace(refusal=CUT_SHORT)
                     return
                 if header.kind != _FOLDER:
                     yield member
-                told = _Told()
+                extra = _Extra()
             at = data + size + -size % BLOCK
     except _Damaged:
         yield Member("", at, 0, CUT_SHORT)
@@ -143,7 +143,7 @@ def _until_nul(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
 
 
-def _listen(stream: BinaryIO, header: _Header, left: int, told: _Told) -> None:
+def _read_extra(stream: BinaryIO, header: _Header, left: int, extra: _Extra) -> None:
     """Take in an extra header; if two contradict, the first counts, as for tarfile.
 
     Those for all members, and targets of links, say nothing of use.
@@ -151,14 +151,14 @@ def _listen(stream: BinaryIO, header: _Header, left: int, told: _Told) -> None:
     if header.size > left:
         raise _Damaged
     if header.kind in _LONG_NAME:
-        told.hear(name=_until_nul(stream.read(min(header.size, MAX_NAME_BYTES + 1))))
+        extra.take(name=_until_nul(stream.read(min(header.size, MAX_NAME_BYTES + 1))))
     elif header.kind in _PAX:
         if header.size > MAX_PAX_BYTES:
             raise _Damaged
         records = _pax_records(stream.read(header.size))
         size = _decimal(records[b"size"]) if b"size" in records else None
-        told.hear(records.get(b"GNU.sparse.name", records.get(b"path")), size)
-        told.sparse |= any(key.startswith(b"GNU.sparse.") for key in records)
+        extra.take(records.get(b"GNU.sparse.name", records.get(b"path")), size)
+        extra.sparse |= any(key.startswith(b"GNU.sparse.") for key in records)
 
 
 def _pax_records(text: bytes) -> dict[bytes, bytes]:
@@ -183,15 +183,15 @@ def _decimal(digits: bytes) -> int:
 
 
 def _member(
-    stream: BinaryIO, header: _Header, data: int, told: _Told, max_bytes: int
+    stream: BinaryIO, header: _Header, data: int, extra: _Extra, max_bytes: int
 ) -> tuple[int, int, Member]:
     """Where the data of a member begins, how many bytes it takes in the tar, and what to make of it."""
     if header.kind == _GNU_SPARSE:
         data = _behind_sparse_map(stream, header, data)
-    size = header.size if told.size is None else told.size
-    name, refusal = _judged(header.name if told.name is None else told.name)
-    if refusal is None and (told.sparse or header.kind not in _PLAIN):
-        refusal = SPARSE if told.sparse else _REFUSED_KINDS.get(header.kind, SPECIAL)
+    size = header.size if extra.size is None else extra.size
+    name, refusal = _judged(header.name if extra.name is None else extra.name)
+    if refusal is None and (extra.sparse or header.kind not in _PLAIN):
+        refusal = SPARSE if extra.sparse else _REFUSED_KINDS.get(header.kind, SPECIAL)
     if refusal is None and size > max_bytes:
         refusal = TOO_LARGE
     return data, 0 if header.kind in _WITHOUT_DATA else size, Member(name, data, size, refusal)

@@ -186,7 +186,7 @@ def disk_errors(where: Path, *, only_full: bool = False) -> Iterator[None]:
 def disk_error(error: OSError, where: str) -> StorageError:
     full = error.errno in FULL
     return StorageError(
-        what="the disk is full" if full else f"the disk refused: {error.strerror or error}",
+        what="the disk is full" if full else f"disk error: {error.strerror or error}",
         where=where,
         fix="free some space, or set storage.url (and storage.cache_dir) to a larger disk, and run again"
         if full

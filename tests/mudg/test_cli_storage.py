@@ -59,7 +59,7 @@ def test_gc_says_what_it_would_do_and_then_does_it(old_store: ArtifactStore, tmp
     )
     kinds = {(line["kind"], line["action"], line["why"]) for line in told["lines"]}
     assert ("dataset", "keep", "within 180 days") in kinds
-    assert ("index", "keep", "something kept was made from it") in kinds
+    assert ("index", "keep", "a kept artifact was made from it") in kinds
     text = mudg(tmp_path, "gc", "--dry-run").stdout
     assert "would be condemned" in text and "within 180 days" in text and "kept: 4" in text
     assert (

@@ -48,22 +48,22 @@ def recognises(entries: Sequence[Entry]) -> bool:
 
 def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> Iterator[list[SourceFile]]:
     names = {entry.name for entry in entries}
-    found = [entry for entry in entries if IMAGE.fullmatch(entry.name)]
-    for entry in sorted(found, key=lambda entry: _order(entry.name)):
+    images = [entry for entry in entries if IMAGE.fullmatch(entry.name)]
+    for entry in sorted(images, key=lambda entry: _order(entry.name)):
         _, metadata = siblings(entry.name)
         if metadata not in names:
             raise DataError(what=f"there is no {metadata}", where=f"{files.url}/{entry.name}", fix=AGAIN)
         rows = _checked_rows(files, entry, {other.name: other for other in entries})
         if rows:
-            known = files.fingerprint(entry)
-            yield [SourceFile(name=entry.name, size=entry.size, rows=rows, fingerprint=known)]
+            fingerprint = files.fingerprint(entry)
+            yield [SourceFile(name=entry.name, size=entry.size, rows=rows, fingerprint=fingerprint)]
 
 
 def siblings(image: str) -> tuple[str, str]:
     """Where the texts and the metadata of a partition lie."""
-    found = IMAGE.fullmatch(image)
-    assert found
-    top, part = found["top"], found["part"]
+    match = IMAGE.fullmatch(image)
+    assert match
+    top, part = match["top"], match["part"]
     return f"{top}text_emb/text_emb_{part}.npy", f"{top}metadata/metadata_{part}.parquet"
 
 
@@ -98,9 +98,9 @@ def _array(path: Path, where: str) -> Any:
 
 
 def _order(name: str) -> tuple[str, int]:
-    found = IMAGE.fullmatch(name)
-    assert found
-    return found["top"], int(found["part"])
+    match = IMAGE.fullmatch(name)
+    assert match
+    return match["top"], int(match["part"])
 
 
 def _checked_rows(files: SourceFiles, image: Entry, entries: Mapping[str, Entry]) -> int:

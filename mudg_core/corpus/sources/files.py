@@ -51,15 +51,15 @@ class SourceFiles:
 
     def entries(self) -> list[Entry]:
         """All files in the order of their names; hidden ones (`.git/…`, `.DS_Store`) are nobody's data."""
-        found = []
+        entries = []
         for name, size, _ in self.objects.entries(self.only):
             if any(part.startswith(".") for part in name.split("/")):
                 continue
-            found.append(Entry(name, size))
-            if len(found) > MAX_ENTRIES:
+            entries.append(Entry(name, size))
+            if len(entries) > MAX_ENTRIES:
                 fix = "pack the images into WebDataset tars, or add the folders below one by one"
                 raise InputError(what=f"more than {MAX_ENTRIES} files", where=self.url, fix=fix)
-        return sorted(found)
+        return sorted(entries)
 
     def fingerprint(self, entry: Entry) -> str:
         """Tells files apart by their size, beginning, middle and end: a terabyte is not read to be listed."""
@@ -70,14 +70,14 @@ class SourceFiles:
         within files, so those of a file that has changed would be other images under the same numbers."""
         if path is None:
             entry = next((Entry(e.path, e.size) for e in self.objects.entries(name) if e.path == name), None)
-            found = self.fingerprint(entry) if entry else None
+            actual = self.fingerprint(entry) if entry else None
         else:
-            found = _fingerprint_of(path)
-        if found is None:
+            actual = _fingerprint_of(path)
+        if actual is None:
             raise MissingArtifactError(
                 what=f"{name} is gone since it was added", where=self.url, fix="put it back as it was"
             )
-        if found != fingerprint:
+        if actual != fingerprint:
             fix = "put it back as it was, and new data into new files; `mudg takedown` takes images out"
             raise DataError(what=f"{name} has changed since it was added", where=self.url, fix=fix)
 

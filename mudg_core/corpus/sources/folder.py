@@ -27,8 +27,8 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
     captions = {entry.stem: entry.size for entry in entries if entry.suffix == "txt"}
     for entry in entries:
         if entry.suffix in SUFFIXES:
-            known = _fingerprint(entry.size, captions.get(entry.stem))
-            yield [SourceFile(name=entry.name, size=entry.size, rows=1, fingerprint=known)]
+            fingerprint = _fingerprint(entry.size, captions.get(entry.stem))
+            yield [SourceFile(name=entry.name, size=entry.size, rows=1, fingerprint=fingerprint)]
 
 
 def samples(files: SourceFiles, shard: SourceShard, scratch: Path) -> Iterator[tuple[str, ShardSample]]:
@@ -44,8 +44,8 @@ def samples(files: SourceFiles, shard: SourceShard, scratch: Path) -> Iterator[t
 
 
 def images(files: SourceFiles, file: str, keys: Collection[str], scratch: Path) -> dict[str, bytes]:
-    found = _read(files, file, MAX_MEMBER_BYTES)
-    return {} if found is None else {file: found}
+    image = _read(files, file, MAX_MEMBER_BYTES)
+    return {} if image is None else {file: image}
 
 
 def _caption(name: str, written: bytes | None) -> tuple[str | None, str | None]:

@@ -35,11 +35,11 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
             continue
         with files.open(entry) as stream:
             rows = _opened(stream, entry, files).metadata.num_rows
-        known = files.fingerprint(entry)
+        fingerprint = files.fingerprint(entry)
         for start in range(0, rows, rows_per_shard):
-            here = min(rows_per_shard, rows - start)
-            cut = {"name": entry.name, "size": entry.size, "fingerprint": known}
-            yield [SourceFile(**cut, rows=here, start=start)]
+            count = min(rows_per_shard, rows - start)
+            cut = {"name": entry.name, "size": entry.size, "fingerprint": fingerprint}
+            yield [SourceFile(**cut, rows=count, start=start)]
 
 
 def read(files: SourceFiles, shard: SourceShard) -> pa.Table:
@@ -50,7 +50,7 @@ def read(files: SourceFiles, shard: SourceShard) -> pa.Table:
 
 def _slice(files: SourceFiles, wanted: SourceFile) -> pa.Table:
     """Only the row groups that hold the rows, and of these only our columns."""
-    found, first, left = list[pa.RecordBatch](), 0, MAX_SHARD_BYTES
+    batches, first, left = list[pa.RecordBatch](), 0, MAX_SHARD_BYTES
     files.expect(wanted.name, wanted.fingerprint)
     entry, end = Entry(wanted.name, wanted.size), wanted.start + wanted.rows
     with files.open(entry) as stream:
@@ -62,12 +62,12 @@ def _slice(files: SourceFiles, wanted: SourceFile) -> pa.Table:
             if first < end and wanted.start < first + rows:
                 read = tables.batches(table, theirs, f"{files.url}/{wanted.name}", [group])
                 for part in _between(read, wanted.start - first, end - first):
-                    found.append(part)
+                    batches.append(part)
                     left -= part.nbytes
                     if left < 0:
                         raise _too_much(f"{files.url}/{wanted.name}")
             first += rows
-    return pa.Table.from_batches(found).select(theirs).rename_columns(list(columns))
+    return pa.Table.from_batches(batches).select(theirs).rename_columns(list(columns))
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -107,7 +107,5 @@ def _opened(stream: object, entry: Entry, files: SourceFiles) -> tables.Table:
 
 def _columns(schema: pa.Schema) -> dict[str, str]:
     """Our name of each column that is there, and theirs."""
-    found = {
-        ours: next((name for name in names if name in schema.names), None) for ours, names in NAMES.items()
-    }
-    return {ours: name for ours, name in found.items() if name is not None}
+    columns = {ours: [name for name in names if name in schema.names] for ours, names in NAMES.items()}
+    return {ours: names[0] for ours, names in columns.items() if names}

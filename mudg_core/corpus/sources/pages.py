@@ -38,11 +38,11 @@ def pages(stream: IO[bytes], start: int, length: int) -> Iterator[Page]:
             return
         stream.seek(start)
         header = io.BytesIO(stream.read(min(MAX_HEADER_BYTES, end - start)))
-        found = _struct(header)
-        packed, unpacked = found.get(PACKED, -1), found.get(UNPACKED, -1)
+        fields = _struct(header)
+        packed, unpacked = fields.get(PACKED, -1), fields.get(UNPACKED, -1)
         if not (0 <= packed < MAX_SIZE and 0 <= unpacked < MAX_SIZE):
             raise ValueError("a page without its sizes")
-        yield Page(unpacked, frozenset(found[place] for place in ENCODINGS if place in found))
+        yield Page(unpacked, frozenset(fields[place] for place in ENCODINGS if place in fields))
         start += header.tell() + packed
     raise ValueError(f"more than {MAX_PAGES:,} pages in one column")
 
@@ -51,18 +51,18 @@ def _struct(stream: IO[bytes], depth: int = 0, at: Place = ()) -> dict[Place, in
     """The integers of a struct, and of those inside it, by the numbers of their fields."""
     if depth > MAX_DEPTH:
         raise ValueError("a header that is nested too deep")
-    found: dict[Place, int] = {}
+    fields: dict[Place, int] = {}
     number = 0
     while (head := _byte(stream)) & 15 != STOP:
         number = number + (head >> 4) if head >> 4 else _zigzag(stream)
         kind = head & 15
         if kind in INTEGERS:
-            found[*at, number] = _zigzag(stream)
+            fields[*at, number] = _zigzag(stream)
         elif kind == STRUCT:
-            found |= _struct(stream, depth + 1, (*at, number))
+            fields |= _struct(stream, depth + 1, (*at, number))
         elif kind not in (TRUE, FALSE):  # which the head has said already
             _skip(stream, kind, depth)
-    return found
+    return fields
 
 
 def _skip(stream: IO[bytes], kind: int, depth: int) -> None:

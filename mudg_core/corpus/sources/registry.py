@@ -61,15 +61,15 @@ def inspect(url: str, store: ArtifactStore, rows_per_shard: int, tell: Tell = la
             fix="give a folder or bucket prefix with WebDataset tars, parquet files of url and caption, "
             "embeddings in clip-retrieval's layout (img_emb/ text_emb/ metadata/), or images",
         )
-    found: list[SourceFile] = []
+    parts: list[SourceFile] = []
     for part in KINDS[kind].parts(files, entries, rows_per_shard):
-        found += part
-        tell(len(found))
-    if not found:
+        parts += part
+        tell(len(parts))
+    if not parts:
         raise DataError(
             what=f"none of {len(entries)} files has a row", where=files.url, fix="look at the source"
         )
-    return Inspection(files.url, kind, found, len(entries))
+    return Inspection(files.url, kind, parts, len(entries))
 
 
 def add(store: ArtifactStore, inspection: Inspection, rows_per_shard: int, *, replace: bool = False) -> Added:
@@ -93,10 +93,10 @@ def remove(store: ArtifactStore, url: str) -> list[ArtifactRef]:
     for _ in range(TRIES):
         pointer = store.pointer(POINTER)
         before = list(refs(store, pointer))
-        gone = [ref for ref in before if _url(store, ref) == url]
-        rest = [ref for ref in before if ref not in set(gone)]
-        if not gone or _moved(store, pointer, rest, _end(store, pointer, before)):
-            return gone
+        removed = [ref for ref in before if _url(store, ref) == url]
+        rest = [ref for ref in before if ref not in set(removed)]
+        if not removed or _moved(store, pointer, rest, _end(store, pointer, before)):
+            return removed
     raise _busy()
 
 
@@ -125,7 +125,7 @@ def _moved(store: ArtifactStore, pointer: Pointer | None, members: list[Artifact
 
 def _busy() -> ConflictError:
     return ConflictError(
-        what="the corpus is being changed without pause", fix="run again when nobody else adds"
+        what="other writers change the corpus all the time", fix="run again when nobody else adds"
     )
 
 
@@ -134,8 +134,8 @@ def refs(store: ArtifactStore, pointer: Pointer | None = None) -> Sequence[Artif
     pointer = pointer or store.pointer(POINTER)
     if pointer is None:
         return ()
-    found = store.manifest(pointer.ref).recipe.parents[ROLE]
-    return (found,) if isinstance(found, ArtifactRef) else found
+    shards_of_corpus = store.manifest(pointer.ref).recipe.parents[ROLE]
+    return (shards_of_corpus,) if isinstance(shards_of_corpus, ArtifactRef) else shards_of_corpus
 
 
 def _new(
@@ -157,13 +157,13 @@ def _new(
         what = f"{len(changed)} files have changed since they were added: {', '.join(changed[:5])}"
         fix = "put new data into new files, or register all of it anew: `mudg corpus add --replace`"
         raise DataError(what=what, where=inspection.url, fix=fix)
-    made, rows = [], first_row
+    new, rows = [], first_row
     for group in _grouped(fresh, rows_per_shard):
         shard = SourceShard(kind=inspection.kind, url=inspection.url, first_row=rows, files=tuple(group))
-        made.append(shards.save(store, shard))
+        new.append(shards.save(store, shard))
         rows += shard.rows
-    gone = sorted({name for _, name, _ in own})
-    return Added(inspection, made, rows - first_row, len(inspection.parts) - len(fresh), gone)
+    missing = sorted({name for _, name, _ in own})
+    return Added(inspection, new, rows - first_row, len(inspection.parts) - len(fresh), missing)
 
 
 def _grouped(parts: Sequence[SourceFile], rows_per_shard: int) -> Iterator[list[SourceFile]]:
@@ -199,8 +199,8 @@ def _load(store: ArtifactStore, members: Sequence[ArtifactRef]) -> Iterator[Sour
 
 def _end(store: ArtifactStore, pointer: Pointer | None, members: Sequence[ArtifactRef]) -> int:
     """The first row that nobody ever had."""
-    told = int(str(store.manifest(pointer.ref).facts["rows"])) if pointer else 0
-    return max(told, _last(store, members))
+    stated = int(str(store.manifest(pointer.ref).facts["rows"])) if pointer else 0
+    return max(stated, _last(store, members))
 
 
 def _last(store: ArtifactStore, members: Sequence[ArtifactRef]) -> int:

@@ -23,9 +23,7 @@ from mudg_core.corpus.sources.pages import pages
 from mudg_core.errors import DataError
 
 BATCH = 1024
-MAX_TEXT_BYTES = (
-    64 << 10
-)  # of one value: a longer caption is nobody's caption, and a longer address no address
+MAX_TEXT_BYTES = 64 << 10  # of one value: longer captions and addresses are nobody's
 MAX_BATCH_BYTES = 32 << 20
 MAX_ROWS_PER_BYTE = 100  # a list of different things has many bytes a row
 MAX_CHUNK_BYTES, MAX_RATIO = 256 << 20, 200  # a column chunk may be large, or compressed that much, not both
@@ -72,8 +70,7 @@ def batches(
     for group in range(table.num_row_groups) if groups is None else groups:
         _check_group(table, group, columns, where)
         try:
-            found = table.iter_batches(BATCH, row_groups=[group], columns=list(columns))
-            for batch in found:
+            for batch in table.iter_batches(BATCH, row_groups=[group], columns=list(columns)):
                 yield _plain(batch, f"{where}, row group {group}")
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise DataError(
@@ -95,20 +92,24 @@ def check_types(table: Table, columns: Sequence[str], where: str) -> None:
 def check_encodings(table: Table, columns: Sequence[str], where: str) -> None:
     """By the footer, which an honest writer fills in: nobody waits for a build to hear of it."""
     for group in range(table.num_row_groups):
-        found = table.metadata.row_group(group)
-        for chunk in (found.column(number) for number in range(found.num_columns)):
-            if chunk.path_in_schema in columns and (unread := set(chunk.encodings) & set(UNREAD.values())):
+        for chunk in _chunks(table, group, columns):
+            if unread := set(chunk.encodings) & set(UNREAD.values()):
                 what = f"column {chunk.path_in_schema} is encoded as {min(unread)}, which is not read"
                 fix = "write the file again with plain values or a dictionary, as most writers do"
                 raise DataError(what=what, where=where, fix=fix)
 
 
 def _check_group(table: Table, group: int, columns: Sequence[str], where: str) -> None:
-    found = table.metadata.row_group(group)
     with _stream_of(table.source) as stream:
-        for chunk in (found.column(number) for number in range(found.num_columns)):
-            if chunk.path_in_schema in columns and (problem := _problem(stream, chunk)):
+        for chunk in _chunks(table, group, columns):
+            if problem := _problem(stream, chunk):
                 raise DataError(what=f"row group {group}: {problem}", where=where, fix=_AGAIN)
+
+
+def _chunks(table: Table, group: int, columns: Sequence[str]) -> Iterator[Any]:
+    row_group = table.metadata.row_group(group)
+    chunks = (row_group.column(number) for number in range(row_group.num_columns))
+    return (chunk for chunk in chunks if chunk.path_in_schema in columns)
 
 
 def _stream_of(source: Any) -> AbstractContextManager[IO[bytes]]:
@@ -121,12 +122,12 @@ def _problem(stream: IO[bytes], chunk: Any) -> str:
     if chunk.has_dictionary_page:
         starts.append(chunk.dictionary_page_offset)
     try:
-        found = list(pages(stream, min(starts), packed))
+        column_pages = list(pages(stream, min(starts), packed))
     except ValueError as error:
         return f"column {name}: {error}"
-    if unread := {number for page in found for number in page.encodings} & UNREAD.keys():
+    if unread := {number for page in column_pages for number in page.encodings} & UNREAD.keys():
         return f"column {name} is encoded as {UNREAD[min(unread)]}, which is not read"
-    sizes = [page.unpacked for page in found]
+    sizes = [page.unpacked for page in column_pages]
     unpacked = max(sum(sizes), chunk.total_uncompressed_size)
     if max(sizes, default=0) > MAX_PAGE_BYTES:
         return f"a page of column {name} unpacks to {max(sizes)} bytes"
@@ -167,12 +168,4 @@ def _is_small(kind: pa.DataType) -> bool:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return any(
-        check(kind)
-        for check in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-        )
-    )
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())

@@ -28,14 +28,14 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
     for entry in entries:
         if entry.suffix == "tar" and entry.size and _is_tar(files.read(entry.name, BLOCK)):
             rows = min(_counted(files, names, entry), max(1, entry.size // SAMPLE_BYTES))
-            made = files.fingerprint(entry)
-            yield [SourceFile(name=entry.name, size=entry.size, rows=max(1, rows), fingerprint=made)]
+            fingerprint = files.fingerprint(entry)
+            yield [SourceFile(name=entry.name, size=entry.size, rows=max(1, rows), fingerprint=fingerprint)]
 
 
 def samples(files: SourceFiles, shard: SourceShard, scratch: Path) -> Iterator[tuple[str, ShardSample]]:
-    known = {file.name: file.fingerprint for file in shard.files}
-    for name, path in files.fetched(list(known), scratch):
-        files.expect(name, known[name], path)
+    fingerprints = {file.name: file.fingerprint for file in shard.files}
+    for name, path in files.fetched(list(fingerprints), scratch):
+        files.expect(name, fingerprints[name], path)
         for sample in read_shard(path):
             yield name, sample
 
@@ -53,9 +53,9 @@ def _counted(files: SourceFiles, names: dict[str, Entry], tar: Entry) -> int:
     """How many samples img2dataset says that a tar has, or at most could have."""
     if stats := names.get(f"{tar.stem}_stats.json"):
         try:
-            found = json.loads(files.read(stats.name, STATS_BYTES))["successes"]
-            if isinstance(found, int) and found > 0:
-                return found
+            successes = json.loads(files.read(stats.name, STATS_BYTES))["successes"]
+            if isinstance(successes, int) and successes > 0:
+                return successes
         except (ValueError, KeyError, TypeError):
             pass
     if table := names.get(f"{tar.stem}.parquet"):

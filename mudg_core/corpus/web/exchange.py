@@ -1,4 +1,4 @@
-"""One plain HTTP exchange as the guard sees it: what was asked, and what a server may answer.
+"""One plain HTTP exchange as the guard sees it: the request, and what a server may answer.
 
 An answer is kept whole (in memory if small) before any of it is passed on. So a client never takes the
 beginning of a body that broke a rule for all of it, and always learns which rule it was.
@@ -91,10 +91,10 @@ def _tunnel(target: str) -> Request:
     """HOST:PORT. Python 3.11 sends IPv6 addresses without their brackets."""
     if "@" in target:
         raise StoppedError("credentials")
-    found = _TARGET.fullmatch(target)
-    if found is None:
+    match = _TARGET.fullmatch(target)
+    if match is None:
         raise StoppedError("malformed request")
-    return Request("CONNECT", found[1] or found[2], int(found[3]))
+    return Request("CONNECT", match[1] or match[2], int(match[3]))
 
 
 def _split(target: str) -> SplitResult:

@@ -42,8 +42,8 @@ _STAND_IN = '"""Nothing is reported to anybody."""\n'
 def find_command(settings: DownloadSettings) -> str:
     own = Path(sys.prefix, "img2dataset", "bin", "img2dataset")
     for candidate in [settings.command] if settings.command else [str(own), "img2dataset"]:
-        if found := shutil.which(candidate):
-            return found
+        if path := shutil.which(candidate):
+            return path
     what = "img2dataset, which downloads images, is not installed"
     fix = "run `make setup`, or set download.command to an img2dataset 1.47 in an environment of its own"
     raise SettingsError(what=what, where=settings.command or str(own), fix=fix)
@@ -142,4 +142,4 @@ def _failure(what: str, log: Path) -> OrchestrationError:
         lines = stream.read().decode(errors="replace").replace("\r", "\n").splitlines()
     last = "\n    ".join(line for line in lines[-LOG_LINES:] if line.strip())
     fix = "free disk space and memory if they are short; lower download.threads; then run again"
-    return OrchestrationError(what=f"{what}; its last words:\n    {last or '(none)'}", fix=fix)
+    return OrchestrationError(what=f"{what}; the end of its log:\n    {last or '(none)'}", fix=fix)

@@ -53,12 +53,12 @@ class Progress:
     fetched: dict[int, Fetched] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     rounds: int = 0
-    asked: int = 0  # rows, in every round
+    requested: int = 0  # rows, in every round
 
     def share(self, ended: int) -> float:
         """Roughly what is done of all that was asked for so far, by connections that ended: a redirect is one
         more, and a retry round is more to do."""
-        return min(1.0, ended / max(1, self.asked))
+        return min(1.0, ended / max(1, self.requested))
 
     def settle(self, position: int, result: Fetched | str) -> None:
         if isinstance(result, str):
@@ -84,7 +84,7 @@ def fetch_in_rounds(
         if number:
             sleep(pause(number, waiting, links, settings.backoff_seconds))
         progress.rounds += 1
-        progress.asked += len(waiting)
+        progress.requested += len(waiting)
         for kind, positions in by_hash(links, waiting):
             for start in range(0, len(positions), ROWS_PER_CALL):
                 some = positions[start : start + ROWS_PER_CALL]
@@ -109,10 +109,10 @@ def by_hash(links: pa.Table, positions: Sequence[int]) -> Iterator[tuple[str, li
     left = list(positions)
     for kind in ("sha256", "md5"):
         if kind in links.column_names:
-            known = pc.is_valid(links[kind]).to_pylist()
-            if here := [position for position in left if known[position]]:
-                yield kind, here
-            left = [position for position in left if not known[position]]
+            is_known = pc.is_valid(links[kind]).to_pylist()
+            if positions_here := [position for position in left if is_known[position]]:
+                yield kind, positions_here
+            left = [position for position in left if not is_known[position]]
     if left:
         yield "none", left
 

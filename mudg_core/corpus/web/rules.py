@@ -127,8 +127,8 @@ _PUBLIC_IPV6 = IPv6Network("2000::/3")
 
 def system_resolver(host: str, port: int) -> list[str]:
     """The addresses of a name, as this machine knows them."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in infos))
 
 
 def why_refused(text: str, allowed: Sequence[Network] = ()) -> str | None:
@@ -168,8 +168,8 @@ def _embedded(address: Address) -> Iterator[IPv4Address]:
 def stable_reason(message: str) -> str:
     """The reason in an error message of img2dataset."""
     for pattern, reason in _PATTERNS:
-        if found := pattern.search(message.strip()):
-            return found.expand(reason)
+        if match := pattern.search(message.strip()):
+            return match.expand(reason)
     return "other"
 
 

@@ -10,14 +10,15 @@ import io
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
 from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from PIL import Image
 
@@ -28,7 +29,6 @@ TOO_SLOW = "image: too slow to decode"
 CRASHED = "image: crashed the decoder"
 CPU_SECONDS = 20.0  # for one picture; the worst that our decoder lets pass takes a few
 WAITS = 6  # so many times its CPU time, for a process that stands still
-_SIZE = struct.Struct(">I")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _ROOT = Path(__file__).parents[3]
 
@@ -59,6 +59,7 @@ class Shrinker:
     def __init__(self, how: How) -> None:
         self.how = how
         self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection
 
     def __enter__(self) -> Shrinker:
         return self
@@ -70,13 +71,12 @@ class Shrinker:
 
     def __call__(self, data: bytes) -> Small | str:
         process = self._process = self._process or self._start()
-        assert process.stdin and process.stdout
         timer = _Timer(self.how.cpu_seconds * WAITS, process)
         timer.start()
         try:
-            _send(process.stdin, data)
-            facts, image = json.loads(_receive(process.stdout)), _receive(process.stdout)
-        except (EOFError, BrokenPipeError):
+            self._pipe.send_bytes(data)
+            facts, image = json.loads(self._pipe.recv_bytes()), self._pipe.recv_bytes()
+        except (EOFError, ConnectionError):
             reason = self._why_it_ended()
             return TOO_SLOW if timer.has_killed else reason
         finally:
@@ -86,19 +86,22 @@ class Shrinker:
     def _start(self) -> subprocess.Popen[bytes]:
         """Without our secrets, and out of reach of a terminal's Ctrl-C: it ends when its input does."""
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, json.dumps(self.how)],
-            env=environment | {"PYTHONPATH": str(_ROOT)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        self._pipe, theirs = Pipe()
+        with theirs:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), json.dumps(self.how)],
+                env=environment | {"PYTHONPATH": str(_ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
 
     def _why_it_ended(self) -> str:
         code = self._end()
         if code >= 0:  # not the picture's doing: an import that failed, or no memory
             what = f"the process that decodes images from the web ended with exit code {code}"
-            fix = "see its last words above; free memory if it is short, and run again"
+            fix = "see its output above; free memory if it is short, and run again"
             raise OrchestrationError(what=what, fix=fix)
         return TOO_SLOW if code == -signal.SIGPROF else CRASHED
 
@@ -106,10 +109,7 @@ class Shrinker:
         process, self._process = self._process, None
         if process is None:
             return 0
-        assert process.stdin and process.stdout
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-        process.stdout.close()
+        self._pipe.close()
         try:
             return process.wait(self.how.cpu_seconds)
         except subprocess.TimeoutExpired:
@@ -144,12 +144,12 @@ def shrink(data: bytes, how: How) -> Small:
     return Small(stored.getvalue(), *image.size, *original)
 
 
-def serve(pictures: IO[bytes], answers: IO[bytes], how: How) -> None:
+def serve(pipe: Connection, how: How) -> None:
     """One picture after the other, each with so much CPU time and no more: the system ends us at its end."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with suppress(EOFError):
         while True:
-            data = _receive(pictures)
+            data = pipe.recv_bytes()
             signal.setitimer(signal.ITIMER_PROF, how.cpu_seconds)
             try:
                 small = shrink(data, how)
@@ -157,27 +157,9 @@ def serve(pictures: IO[bytes], answers: IO[bytes], how: How) -> None:
             except Refused as refused:
                 facts, image = {"reason": refused.reason}, b""  # type: ignore[dict-item]
             signal.setitimer(signal.ITIMER_PROF, 0)
-            _send(answers, json.dumps(facts).encode())
-            _send(answers, image)
-
-
-def _send(stream: IO[bytes], data: bytes) -> None:
-    stream.write(_SIZE.pack(len(data)))
-    stream.write(data)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> bytes:
-    head = _exactly(stream, _SIZE.size)
-    return _exactly(stream, _SIZE.unpack(head)[0])
-
-
-def _exactly(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
+            pipe.send_bytes(json.dumps(facts).encode())
+            pipe.send_bytes(image)
 
 
 if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer, How(*json.loads(sys.argv[1])))
+    serve(Connection(int(sys.argv[1])), How(*json.loads(sys.argv[2])))

@@ -27,7 +27,7 @@ notebook, an export) has no lease, and may get an error that something is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -51,10 +51,10 @@ from mudg_core.storage.gc.retention import (
     read_pointers,
     with_ancestors,
 )
-from mudg_core.storage.gc.survey import Survey, moment, read_manifest, survey
+from mudg_core.storage.gc.survey import Item, moment, read_manifest, survey
 from mudg_core.storage.store import ArtifactStore
 
-NOBODY = "nobody names it and its time is over"
+UNREFERENCED = "unreferenced, and past its retention"
 
 
 @dataclass(frozen=True)
@@ -116,20 +116,20 @@ def collect_garbage(
         sweep(store, plan)
         gc_marks.change(partial(_without, plan))
         return Collection(plan.verdicts, dry_run=False)
-    raise ConflictError(what="the store changes without pause", where=store.url, fix="run again")
+    raise ConflictError(what="other writers change the store all the time", where=store.url, fix="run again")
 
 
 def make_plan(store: ArtifactStore, gc_marks: GcMarks, rules: Rules) -> Plan:
     before, etag = gc_marks.read()
     leases = read_leases(store.objects)
     named = read_pointers(store.objects)
-    found = survey(store.objects)
-    why = kept(found.items, named, leases, before, rules)
-    dying = _dying(found, why, before, rules)
-    marks = _marks(found, why, before, dying, rules)
-    orphans = judge_orphans(found, leases, rules)
-    verdicts = [_verdict(found, name, why, before, marks, rules) for name in found.items]
-    return Plan(verdicts + orphans, marks, before, etag, _children_first(found, dying), orphans)
+    snapshot = survey(store.objects)
+    why = kept(snapshot.items, named, leases, before, rules)
+    dying = _dying(snapshot.items, why, before, rules)
+    marks = _marks(snapshot.items, why, before, dying, rules)
+    orphans = judge_orphans(snapshot, leases, rules)
+    verdicts = [_verdict(snapshot.items, name, why, before, marks, rules) for name in snapshot.items]
+    return Plan(verdicts + orphans, marks, before, etag, _children_first(snapshot.items, dying), orphans)
 
 
 def sweep(store: ArtifactStore, plan: Plan) -> None:
@@ -147,25 +147,27 @@ def sweep(store: ArtifactStore, plan: Plan) -> None:
             store.objects.delete(path)
 
 
-def _dying(found: Survey, why: dict[str, str], before: Marks, rules: Rules) -> set[str]:
+def _dying(items: Mapping[str, Item], why: dict[str, str], before: Marks, rules: Rules) -> set[str]:
     """Condemned for a whole grace period and not wanted; but not what something was made from that stays."""
-    ripe = {name for name in found.items if name not in why and _ripe(found, name, before, rules)}
+    ripe = {name for name in items if name not in why and _ripe(items, name, before, rules)}
     needed: dict[str, str] = {}
-    with_ancestors(found.items, [name for name in found.items if name not in ripe], needed)
+    with_ancestors(items, [name for name in items if name not in ripe], needed)
     return ripe - needed.keys()
 
 
-def _ripe(found: Survey, name: str, before: Marks, rules: Rules) -> bool:
+def _ripe(items: Mapping[str, Item], name: str, before: Marks, rules: Rules) -> bool:
     mark = before.get(name)
-    if mark is None or mark.attempt != found.items[name].attempt:
+    if mark is None or mark.attempt != items[name].attempt:
         return False
     return mark.state == "dying" or (mark.state == "condemned" and not rules.young(moment(mark.since)))
 
 
-def _marks(found: Survey, why: dict[str, str], before: Marks, dying: set[str], rules: Rules) -> Marks:
+def _marks(
+    items: Mapping[str, Item], why: dict[str, str], before: Marks, dying: set[str], rules: Rules
+) -> Marks:
     """Marks of what is gone, or wanted again, are dropped; when it was used stays known."""
     marks: Marks = {}
-    for name, item in found.items.items():
+    for name, item in items.items():
         mark = before.get(name)
         mine = mark if mark and mark.attempt == item.attempt else None
         if name in dying and mine:
@@ -180,25 +182,27 @@ def _marks(found: Survey, why: dict[str, str], before: Marks, dying: set[str], r
 
 
 def _verdict(
-    found: Survey, name: str, why: dict[str, str], before: Marks, marks: Marks, rules: Rules
+    items: Mapping[str, Item], name: str, why: dict[str, str], before: Marks, marks: Marks, rules: Rules
 ) -> Verdict:
-    item = found.items[name]
+    item = items[name]
     if name in why:
         return Verdict(item.stage, name, KEEP, why[name], item.size)
     if marks[name].state == "dying":
-        return Verdict(item.stage, name, DELETE, NOBODY, item.size)
+        return Verdict(item.stage, name, DELETE, UNREFERENCED, item.size)
     if before.get(name) != marks[name]:
-        return Verdict(item.stage, name, CONDEMN, NOBODY, item.size)
+        return Verdict(item.stage, name, CONDEMN, UNREFERENCED, item.size)
     ripe = not rules.young(moment(marks[name].since))
-    return Verdict(item.stage, name, WAIT, PARENT if ripe else "condemned, in its grace period", item.size)
+    return Verdict(
+        item.stage, name, WAIT, PARENT if ripe else "marked for deletion, in its grace period", item.size
+    )
 
 
 def _without(plan: Plan, marks: Marks) -> Marks:
-    gone = {name: plan.marks[name] for name in plan.dying}
-    return {name: mark for name, mark in marks.items() if gone.get(name) != mark}
+    deleted = {name: plan.marks[name] for name in plan.dying}
+    return {name: mark for name, mark in marks.items() if deleted.get(name) != mark}
 
 
-def _children_first(found: Survey, names: Iterable[str]) -> list[str]:
+def _children_first(items: Mapping[str, Item], names: Iterable[str]) -> list[str]:
     """Depth first from the parents' side, turned round: whatever was made of something comes before it."""
     order: dict[str, None] = {}
     for start in sorted(names):
@@ -209,5 +213,5 @@ def _children_first(found: Survey, names: Iterable[str]) -> list[str]:
                 order[name] = None
             elif name in names and name not in order:
                 stack.append((name, True))
-                stack += [(parent, False) for parent in found.items[name].parents]
+                stack += [(parent, False) for parent in items[name].parents]
     return list(reversed(order))

@@ -76,7 +76,9 @@ class GcMarks:
             except ConflictError:
                 continue
             return
-        raise ConflictError(what="the marks of garbage collection change without pause", fix="run again")
+        raise ConflictError(
+            what="other writers change the marks of garbage collection all the time", fix="run again"
+        )
 
     def try_keep(self, manifest: Manifest) -> bool:
         """Whether an artifact may be used; from now on it then stays. False: it is being deleted.

@@ -31,12 +31,18 @@ KINDS = {
     "screened-shard": "shard_days",
     "downloaded-shard": "shard_days",
 }
+ORPHAN_TERMS = {
+    "checkpoint": "checkpoint_days",
+    "quarantine": "quarantine_days",
+    "submission": "report_days",
+    "refused spec": "report_days",
+}
 KEEP, WAIT, CONDEMN, DELETE = "keep", "wait", "condemn", "delete"
 ACTIONS = (KEEP, WAIT, CONDEMN, DELETE)
-PARENT = "something kept was made from it"
-IN_USE = "a run is using it"
-SINCE = "made since the start of a run that goes on"
-ASIDE = "set aside, to be looked into"
+PARENT = "a kept artifact was made from it"
+IN_USE = "in use by a run"
+SINCE = "newer than the start of an active run"
+ASIDE = "quarantined, to be examined"
 FOREIGN = "not written by mudg"
 
 
@@ -77,7 +83,7 @@ class Rules:
 
     def within(self, kind: str) -> str:
         term = self.term(kind)
-        return "kept for good" if term is None else f"within {term.total_seconds() / 86_400:g} days"
+        return "kept forever" if term is None else f"within {term.total_seconds() / 86_400:g} days"
 
     @property
     def within_grace(self) -> str:
@@ -135,9 +141,9 @@ def _roots(
                 "tell what it was made from, so nothing is collected",
                 fix="go back to a whole version (`mudg index rollback`), or build it again",
             )
-        yield f"{pointer.name} names it", [pointer.ref.place]
+        yield f"pointer {pointer.name} refers to it", [pointer.ref.place]
     for pointer in named:
-        yield "kept to go back to", _earlier(pointer, rules.settings.versions)
+        yield "kept for rollback", _earlier(pointer, rules.settings.versions)
     yield IN_USE, [name for lease in leases for name in lease.keeps]
     begun = min((lease.started for lease in leases), default=rules.now)
     yield SINCE, [item.name for item in items.values() if item.created >= begun]
@@ -164,48 +170,42 @@ def _last_wanted(item: Item, marks: Marks) -> datetime:
     return max(item.created, moment(mark.since))
 
 
-def judge_orphans(found: Survey, leases: list[Lease], rules: Rules) -> list[Verdict]:
+def judge_orphans(snapshot: Survey, leases: list[Lease], rules: Rules) -> list[Verdict]:
     """A live run may still be writing whatever is younger than itself."""
     begun = min((lease.started for lease in live_leases(leases, rules.now)), default=rules.now).timestamp()
     verdicts = []
-    for kind, name, orphan, reason in _orphans(found, rules):
+    for kind, name, orphan, reason in _orphans(snapshot, rules):
         why = reason or (SINCE if orphan.modified >= begun else "")
         action = KEEP if why else DELETE
-        verdicts.append(Verdict(kind, name, action, why or "left behind", orphan.size, tuple(orphan.paths)))
-    for path, orphan in found.foreign.items():
+        verdicts.append(Verdict(kind, name, action, why or "abandoned", orphan.size, tuple(orphan.paths)))
+    for path, orphan in snapshot.foreign.items():
         verdicts.append(Verdict("foreign", path, KEEP, FOREIGN, orphan.size))
     for lease in leases:
-        why = "its run goes on" if lease.expires > rules.now else "run out"
+        why = "its run is active" if lease.expires > rules.now else "expired"
         action = KEEP if rules.young(lease.expires) else DELETE
         verdicts.append(Verdict("lease", lease.run, action, why, 0, (layout.lease(lease.run),)))
     return verdicts
 
 
-def _orphans(found: Survey, rules: Rules) -> Iterator[tuple[str, str, Orphan, str]]:
+def _orphans(snapshot: Survey, rules: Rules) -> Iterator[tuple[str, str, Orphan, str]]:
     """(kind, name, orphan, why it stays). What was set aside names files, and a manifest that cannot be read
     may. A checkpoint is of no use once the artifact is there."""
-    aside = {"/".join(name.split("/")[:2]) for name in found.quarantine} | found.damaged
-    for (place, attempt), orphan in found.attempts.items():
+    aside = {"/".join(name.split("/")[:2]) for name in snapshot.orphans["quarantine"]} | snapshot.damaged
+    for (place, attempt), orphan in snapshot.attempts.items():
         reason = ASIDE if place in aside else _young(orphan, rules)
         yield "half-written attempt", f"{place}/{attempt}", orphan, reason
-    for name, orphan in found.checkpoints.items():
-        is_committed = name in found.items
-        reason = _young(orphan, rules) if is_committed else _dated("checkpoint_days", orphan, rules)
-        yield "checkpoint", name, orphan, reason
-    for name, orphan in found.quarantine.items():
-        yield "quarantine", name, orphan, _dated("quarantine_days", orphan, rules)
-    for name, orphan in found.probes.items():
-        yield "probe", name, orphan, _young(orphan, rules)
-    for name, orphan in found.submissions.items():
-        yield "submission", name, orphan, _dated("report_days", orphan, rules)
-    for name, orphan in found.refused.items():
-        yield "refused spec", name, orphan, _dated("report_days", orphan, rules)
+    for kind, orphans in snapshot.orphans.items():
+        for name, orphan in orphans.items():
+            is_committed = kind == "checkpoint" and name in snapshot.items
+            term = None if is_committed else ORPHAN_TERMS.get(kind)
+            yield kind, name, orphan, _kept_for(term, orphan, rules)
 
 
-def _dated(term: str, orphan: Orphan, rules: Rules) -> str:
-    if rules.over(term, datetime.fromtimestamp(orphan.modified, UTC)):
-        return _young(orphan, rules)
-    return rules.within(term)
+def _kept_for(term: str | None, orphan: Orphan, rules: Rules) -> str:
+    """Within its days, if there are any, or within the grace period."""
+    if term and not rules.over(term, datetime.fromtimestamp(orphan.modified, UTC)):
+        return rules.within(term)
+    return _young(orphan, rules)
 
 
 def _young(orphan: Orphan, rules: Rules) -> str:

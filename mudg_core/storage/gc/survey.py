@@ -17,6 +17,14 @@ from mudg_core.storage.manifest import Manifest
 from mudg_core.storage.objects import Entry, Objects
 
 READERS = 16
+# Where what belongs to no artifact lies, and how many parts of its path are its name, the prefix among them.
+ORPHANS = {
+    "checkpoint": (layout.CHECKPOINTS, 3),
+    "quarantine": (layout.QUARANTINE, 4),
+    "probe": (layout.PROBES, 2),
+    "submission": (layout.SUBMISSIONS, 3),
+    "refused spec": (layout.REFUSED, 2),
+}
 
 
 @dataclass(frozen=True)
@@ -50,17 +58,14 @@ class Orphan:
 
 @dataclass(frozen=True)
 class Survey:
-    """`attempts` by (place, attempt), those of artifacts left out. `damaged`: places whose manifest cannot
-    be read; the next reader sets it aside. `foreign`: what others have put beside, by its path."""
+    """`attempts` by (place, attempt), those of artifacts left out; other orphans by their kind and name.
+    `damaged`: places whose manifest cannot be read; the next reader sets it aside. `foreign`: what others
+    have put beside, by its path."""
 
     items: dict[str, Item]
     damaged: frozenset[str]
     attempts: dict[tuple[str, str], Orphan]
-    checkpoints: dict[str, Orphan]
-    quarantine: dict[str, Orphan]
-    probes: dict[str, Orphan]
-    submissions: dict[str, Orphan]
-    refused: dict[str, Orphan]
+    orphans: dict[str, dict[str, Orphan]]
     foreign: dict[str, Orphan]
 
 
@@ -78,17 +83,9 @@ def survey(objects: Objects) -> Survey:
     items = {name: item for name, item in read.items() if isinstance(item, Item)}
     for item in items.values():
         attempts.pop((item.name, item.attempt), None)
-    return Survey(
-        items,
-        frozenset(name for name, item in read.items() if item == "damaged"),
-        attempts,
-        _orphans(objects, layout.CHECKPOINTS, 3, foreign),
-        _orphans(objects, layout.QUARANTINE, 4, foreign),
-        _orphans(objects, layout.PROBES, 2, foreign),
-        _orphans(objects, layout.SUBMISSIONS, 3, foreign),
-        _orphans(objects, layout.REFUSED, 2, foreign),
-        foreign,
-    )
+    damaged = frozenset(name for name, item in read.items() if item == "damaged")
+    orphans = {kind: _orphans(objects, *where, foreign) for kind, where in ORPHANS.items()}
+    return Survey(items, damaged, attempts, orphans, foreign)
 
 
 def read_manifest(objects: Objects, name: str) -> Manifest | None:
@@ -143,7 +140,7 @@ def _own(objects: Objects, prefix: str, foreign: dict[str, Orphan]) -> Iterator[
 
 
 def _orphans(objects: Objects, prefix: str, depth: int, foreign: dict[str, Orphan]) -> dict[str, Orphan]:
-    """By the first `depth` parts of their paths, the prefix left out."""
+    """By the first `depth` parts of their paths, without the prefix."""
     orphans: dict[str, Orphan] = {}
     for entry in _own(objects, prefix, foreign):
         orphans.setdefault("/".join(entry.path.split("/")[1:depth]), Orphan()).add(entry)

@@ -88,9 +88,9 @@ def test_pointers_keep_all_that_their_artifacts_were_made_from(store: ArtifactSt
     collect(store, 1000 * DAY)
     done = collect(store, 1002 * DAY)
     assert [there(store, ref) for ref in versions] == [False, True, True, True, False, True]
-    assert why(done, versions[5]) == "index-current names it"
-    assert why(done, versions[3]) == "kept to go back to"
-    assert why(done, last) == "something kept was made from it"
+    assert why(done, versions[5]) == "pointer index-current refers to it"
+    assert why(done, versions[3]) == "kept for rollback"
+    assert why(done, last) == "a kept artifact was made from it"
     assert len(list(store.lineage(versions[1]))) == 12
 
 
@@ -114,7 +114,7 @@ def test_kinds_are_kept_for_as_long_as_the_settings_say(
     assert set(actions(young).values()) == {"keep"} and why(young, ref) == "younger than 24 h"
     field = {"cells": "other_days", "embedding-shard": "shard_days"}.get(stage, f"{stage}_days")
     forever = collect(store, 9999 * DAY, dry_run=True, rules=GcSettings(**{field: None, "other_days": None}))
-    assert why(forever, ref) == "kept for good"
+    assert why(forever, ref) == "kept forever"
 
 
 def test_a_cache_hit_on_a_condemned_artifact_saves_it_and_its_family(store: ArtifactStore) -> None:
@@ -213,8 +213,8 @@ def test_f39_a_live_lease_keeps_what_it_names_and_what_was_made_since(store: Art
     collect(store, 20 * DAY)
     done = collect(store, 22 * DAY)
     assert not there(store, other) and all(there(store, ref) for ref in (named, parent, child, later))
-    assert why(done, named) == "a run is using it"
-    assert why(done, later) == "made since the start of a run that goes on"
+    assert why(done, named) == "in use by a run"
+    assert why(done, later) == "newer than the start of an active run"
     collect(store, 40 * DAY)
     collect(store, 42 * DAY)  # the lease has run out, and counts for nothing
     assert not any(there(store, ref) for ref in (named, parent, child, later))
@@ -372,9 +372,8 @@ def test_a_live_run_keeps_its_unfinished_work_however_old(local_settings: Storag
     holder = LeaseHolder(store.objects, minutes=60 * 24 * 30)
     holder.use([])
     store.objects.put_new(layout.attempt_file("x", "a" * 64, "ff" * 8, "y"), b"half")
-    assert {v.kind: v.why for v in collect(store, 20 * DAY).verdicts}["half-written attempt"].startswith(
-        "made"
-    )
+    reasons = {verdict.kind: verdict.why for verdict in collect(store, 20 * DAY).verdicts}
+    assert reasons["half-written attempt"] == "newer than the start of an active run"
     collect(store, 40 * DAY)
     assert stored(store) == [] and read_leases(store.objects) == []
     holder.end()

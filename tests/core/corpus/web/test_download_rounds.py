@@ -72,10 +72,10 @@ def test_whoever_waits_is_told_and_can_end_it(
     assert shares == [0, 0, 0]
 
 
-def test_the_share_that_is_done_is_of_all_links_that_were_asked_for_so_far() -> None:
-    progress = rounds.Progress(asked=10)
+def test_the_share_that_is_done_is_of_all_links_that_were_requested_so_far() -> None:
+    progress = rounds.Progress(requested=10)
     assert [progress.share(ended) for ended in (0, 5, 10, 13)] == [0, 0.5, 1, 1]
-    progress.asked += 5  # a second round
+    progress.requested += 5  # a second round
     assert progress.share(10) == 10 / 15 and rounds.Progress().share(0) == 0
 
 
