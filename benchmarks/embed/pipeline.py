@@ -19,7 +19,7 @@ from deployments.on_prefect import call
 from flows.build_index import plan_shards
 from mudg_core.corpus.shards import read_shard
 from mudg_core.encode.weights import locate
-from mudg_core.settings import Settings, load_settings
+from mudg_core.settings import DEMO_MODEL, Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe, layout
 from tasks.corpus import draw_shard
 from tasks.embed import embed
@@ -41,7 +41,9 @@ def settings_for(home: Path, rows: int, rows_per_shard: int, **areas: dict[str, 
     """The defaults, with a store in `home`; the developer's own environment has no say."""
     corpus = {"source": "demo", "rows": rows, "rows_per_shard": rows_per_shard} | areas.pop("corpus", {})
     storage = {"url": f"file://{home.absolute()}", "cache_dir": str(home.absolute() / "cache")}
-    return load_settings(overrides={"corpus": corpus, "storage": storage, **areas}, environ={})
+    encode = {"model": DEMO_MODEL} | areas.pop("encode", {})
+    tree = {"corpus": corpus, "storage": storage, "encode": encode, **areas}
+    return load_settings(overrides=tree, environ={})
 
 
 # -- drawn shards, and stores to embed them into ----------------------------------------------------------

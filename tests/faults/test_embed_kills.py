@@ -26,6 +26,7 @@ SHARDS, EACH = 8, 60
 FLAGS = [
     part
     for name, value in {
+        "encode.model": "demo:index",
         "corpus.rows_per_shard": EACH,
         "index.cells": 4,
         "index.iterations": 2,

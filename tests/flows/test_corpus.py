@@ -79,6 +79,7 @@ def corpus(local: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     with hostile_web("127.0.0.1") as canary, hostile_web(port=canary.port, canary=canary.netloc) as web:
         expected = hostile_sources(folder, web, canary)
         chosen = {
+            "encode.model": "demo:index",
             "index.variant": "paired",
             "index.cells": 4,
             "index.iterations": 2,

@@ -26,7 +26,7 @@ from mudg_core.evaluate.images import write_evaluation
 from mudg_core.index.ivf import Hits
 from mudg_core.index.training_data import Counts, draw
 from mudg_core.index.vectors import Float32, normalised
-from mudg_core.settings import Settings, load_settings
+from mudg_core.settings import DEMO_MODEL, Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.descriptor_selection import Scored
 from mudg_core.target.prompts import of_descriptors
@@ -43,7 +43,8 @@ PER_CLASS = 8
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     places = {"url": f"file://{tmp_path}", "cache_dir": str(tmp_path / "cache")}
-    return load_settings(overrides={"storage": places, "dataset": {"per_class": PER_CLASS}}, environ={})
+    tree = {"storage": places, "encode": {"model": DEMO_MODEL}, "dataset": {"per_class": PER_CLASS}}
+    return load_settings(overrides=tree, environ={})
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ from mudg_core.errors import (
     VersionError,
 )
 from mudg_core.retries import PREFECT_SERVER
-from mudg_core.settings import ComputeSettings, Settings, load_settings
+from mudg_core.settings import DEMO_MODEL, ComputeSettings, Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.executors.pending import TaskBatch
 from tasks.executors.prefect_dask import _placement, execute
@@ -82,9 +82,8 @@ def add_up(work: Work, *, until: int) -> Facts:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return load_settings(
-        overrides={"storage": {"url": f"file://{tmp_path}", "cache_dir": str(tmp_path / "cache")}}, environ={}
-    )
+    places = {"url": f"file://{tmp_path}", "cache_dir": str(tmp_path / "cache")}
+    return load_settings(overrides={"storage": places, "encode": {"model": DEMO_MODEL}}, environ={})
 
 
 def run(settings: Settings, *numbers: int) -> list[ArtifactRef]:
