@@ -1,10 +1,12 @@
-"""The one way in for YAML. It costs no more than its text is long: nine lines of nested aliases stand for a
-billion values, an alias to itself for an endless one, and a long `1:1:1…` for a number that takes hours."""
+"""The one way in for YAML. A user's costs no more than its text is long: nine lines of nested aliases stand
+for a billion values, an alias to itself for an endless one, and a long `1:1:1…` for a number that takes
+hours."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -109,6 +111,12 @@ def load(text: str, loader: type[GuardedLoader] = GuardedLoader) -> Any:
         return yaml.load(text, Loader=loader)  # a SafeLoader
     except (ValueError, RecursionError, OverflowError) as error:
         raise _not_a_value(error) from error
+
+
+def load_packaged(file: Path) -> Any:
+    """The values of a file that comes with mudg: trusted, so read by libyaml if it is there, seven times as
+    fast."""
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _not_a_value(error: Exception) -> yaml.YAMLError:

@@ -13,7 +13,7 @@ import yaml
 from mudg_core.errors import InputError, SettingsError
 from mudg_core.settings import load_settings
 from mudg_core.target.spec import parse_target
-from mudg_core.yaml_text import load
+from mudg_core.yaml_text import load, load_packaged
 
 ROOT = Path(__file__).parents[2]
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -97,3 +97,10 @@ def test_values_that_json_cannot_hold_are_refused(text: str) -> None:
     """A setting of text takes bytes, and a check of texts looks past them."""
     with pytest.raises(yaml.YAMLError, match="values are not used"):
         load(f"descriptors: {text}")
+
+
+def test_files_of_the_package_are_read_the_same_by_either_reader() -> None:
+    files = sorted((ROOT / "mudg_core").rglob("*.yaml"))
+    assert ROOT / "mudg_core/corpus/demo/world.yaml" in files
+    for file in files:
+        assert load_packaged(file) == load(file.read_text(encoding="utf-8"))

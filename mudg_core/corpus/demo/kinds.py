@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mudg_core import yaml_text
 from mudg_core.corpus.demo import animals, goods, vehicles
 from mudg_core.corpus.demo.drawing import Colour, Pen
+from mudg_core.yaml_text import load_packaged
 
 Words = tuple[str, ...]
 WordsBy = dict[str, Words]
@@ -71,7 +71,7 @@ class World(_Part):
 
 
 def _load() -> World:
-    body = yaml_text.load(Path(__file__).with_name("world.yaml").read_text(encoding="utf-8"))
+    body = load_packaged(Path(__file__).with_name("world.yaml"))
     palettes, hypernyms = body.pop("palettes"), body.pop("hypernyms")
     for name, kind in body["kinds"].items():
         colours = kind.get("colours", ())
