@@ -1,5 +1,7 @@
-"""Checks of what is on this machine: Python and packages, the stack, the store, GPU, disk, the download
-command. Libraries that may be broken are imported by the check that needs them."""
+"""Checks of all but Prefect: Python and packages, the stack, the store, Dask, GPU, disk, img2dataset.
+
+Libraries that may be broken are imported by the check that needs them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,13 @@ import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
 from mudg.ops.doctor.examine import Finding, Installation, fault, ok, warning
-from mudg_core.errors import MudgError
+from mudg_core.errors import MudgError, SettingsError
+from mudg_core.settings import ComputeSettings
 
 SETUP = "run `make setup`, or install from requirements.lock"
 # What no resolver reports.
@@ -23,7 +27,8 @@ BREAKAGES = {
 FAISS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cu11")
 GPU_USE = "models and q(p) use it, k-means, cells and searches run on the CPU"
 FAULT_BYTES, WARNING_BYTES = 2e9, 10e9  # a demo run takes one; a shard with its images about five
-STORE_SECONDS = 10.0
+SERVER_SECONDS = 10.0
+COMPARED = ("python", "dask", "distributed", "numpy", "tornado", "msgpack")
 
 
 def python(installation: Installation) -> list[Finding]:
@@ -105,13 +110,64 @@ def storage(installation: Installation) -> list[Finding]:
     from mudg_core.storage import ArtifactStore
 
     configured = installation.settings.storage
-    settings = configured.model_copy(update={"retries": 0, "timeout_seconds": STORE_SECONDS})
+    settings = configured.model_copy(update={"retries": 0, "timeout_seconds": SERVER_SECONDS})
     where = settings.url + (f" at {settings.endpoint_url}" if settings.endpoint_url else "")
     try:
         ArtifactStore(settings).check()
     except MudgError as error:
         return [fault("storage", f"{where}: {error.what}", error.fix or "see storage.* in `mudg settings`")]
     return [ok("storage", f"{where} takes files, and honours conditional puts")]
+
+
+def dask(installation: Installation) -> list[Finding]:
+    from mudg.ops.stack.health import dask_client
+    from tasks.executors.clusters import kind_of
+
+    compute = installation.settings.compute
+    if not compute.dask_address:
+        try:
+            kind = kind_of(compute)
+        except SettingsError as error:
+            return [fault("dask", error.what, error.fix)]
+        return [ok("dask", f"no scheduler is configured: runs use processes of this machine ({kind})")]
+    try:
+        client = dask_client(compute.dask_address, SERVER_SECONDS)
+    except OSError as error:
+        detail = f"{compute.dask_address} does not answer: {str(error)[:200]}"
+        return [fault("dask", detail, "start it (`mudg up`), or leave compute.dask_address empty")]
+    with client:
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+        return [check_workers(workers, compute), check_versions(client.get_versions())]
+
+
+def check_workers(workers: dict[str, Any], compute: ComputeSettings) -> Finding:
+    detail = f"{len(workers)} workers at {compute.dask_address}"
+    if not workers:
+        return fault("dask", detail, "start workers (`mudg up`), or see why they ended")
+    if compute.device.startswith("cuda") and not any(one["resources"].get("GPU") for one in workers.values()):
+        fix = "start them with --resources GPU=1, or use device cpu"
+        return fault("dask", f"{detail}, and none offers a GPU", fix)
+    if len(workers) < compute.workers:
+        return warning("dask", f"{detail}, of {compute.workers}", "see why the others ended, or start more")
+    return ok("dask", detail)
+
+
+def check_versions(versions: dict[str, Any]) -> Finding:
+    """Client, scheduler and workers send each other objects, which other versions may not understand."""
+    places = {"client": versions["client"], "scheduler": versions["scheduler"], **versions["workers"]}
+    differing = []
+    for package in COMPARED:
+        by_version: dict[str, list[str]] = {}
+        for place, info in places.items():
+            by_version.setdefault(str(info["packages"].get(package)), []).append(place)
+        if len(by_version) > 1:
+            differing.append(
+                f"{package}: " + ", ".join(f"{v} ({names[0]})" for v, names in by_version.items())
+            )
+    if differing:
+        return fault("dask versions", "; ".join(differing), "use one environment or image for all of them")
+    version = versions["client"]["packages"].get("distributed")
+    return ok("dask versions", f"the same everywhere ({version})")
 
 
 def gpu(installation: Installation) -> list[Finding]:

@@ -13,12 +13,11 @@ from typing import Any
 
 import psutil
 import pytest
-from prefect import settings
 from prefect.exceptions import ObjectNotFound
 from typer.testing import CliRunner
 
 from mudg.cli.app import app
-from mudg.ops.doctor import checks, examine, server_checks
+from mudg.ops.doctor import checks, examine, prefect_checks
 from mudg.ops.doctor.examine import Finding, Installation, fault, ok
 from mudg.ops.stack import health
 from mudg.ops.stack.running import Stack
@@ -89,11 +88,13 @@ def test_a_store_that_does_not_answer_is_a_fault(tmp_path: Path, monkeypatch: py
 
 
 def test_a_server_that_does_not_answer_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "PREFECT_API_URL", SimpleNamespace(value=lambda: "http://127.0.0.1:9/api"))
-    [found] = server_checks.prefect(case(tmp_path))
+    monkeypatch.setattr(
+        prefect_checks, "PREFECT_API_URL", SimpleNamespace(value=lambda: "http://127.0.0.1:9/api")
+    )
+    [found] = prefect_checks.prefect(case(tmp_path))
     assert found.level == "fault" and "does not answer" in found.detail and "mudg up" in found.fix
-    monkeypatch.setattr(settings, "PREFECT_API_URL", SimpleNamespace(value=lambda: None))
-    assert server_checks.prefect(case(tmp_path))[0].level == "ok"
+    monkeypatch.setattr(prefect_checks, "PREFECT_API_URL", SimpleNamespace(value=lambda: None))
+    assert prefect_checks.prefect(case(tmp_path))[0].level == "ok"
 
 
 class Server:
@@ -125,17 +126,17 @@ def test_a_server_without_what_runs_need_is_told(tmp_path: Path) -> None:
     some = SimpleNamespace()
     inside, outside = case(tmp_path, some), case(tmp_path)  # type: ignore[arg-type]
     poor: Any = Server(("build-index",), "OFFLINE", None)
-    found = list(server_checks._registered(poor, inside))
+    found = list(prefect_checks._registered(poor, inside))
     assert [(one.name, one.level) for one in found] == [
         ("work pool", "fault"),
         ("deployments", "fault"),
         ("gpu limit", "fault"),
     ]
     assert "no worker" in found[0].detail and "build-classifier" in found[1].detail
-    assert {one.level for one in server_checks._registered(poor, outside)} == {"warning"}
-    assert "no work pool" in server_checks._pool(Server(workers=""))[0]  # type: ignore[arg-type]
-    assert server_checks._version("3.8.8", "3.8.8", "u").level == "ok"
-    assert server_checks._version("3.9.0", "3.8.8", "u").level == "warning"
+    assert {one.level for one in prefect_checks._registered(poor, outside)} == {"warning"}
+    assert "no work pool" in prefect_checks._pool(Server(workers=""))[0]  # type: ignore[arg-type]
+    assert prefect_checks._version("3.8.8", "3.8.8", "u").level == "ok"
+    assert prefect_checks._version("3.9.0", "3.8.8", "u").level == "warning"
 
 
 def test_a_scheduler_that_does_not_answer_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,19 +144,19 @@ def test_a_scheduler_that_does_not_answer_is_a_fault(tmp_path: Path, monkeypatch
         raise OSError(f"nobody at {address}")
 
     monkeypatch.setattr(health, "dask_client", refuse)
-    [found] = server_checks.dask(case(tmp_path, compute={"dask_address": "tcp://127.0.0.1:9"}))
+    [found] = checks.dask(case(tmp_path, compute={"dask_address": "tcp://127.0.0.1:9"}))
     assert found.level == "fault" and "tcp://127.0.0.1:9" in found.detail
-    assert server_checks.dask(case(tmp_path))[0].level == "ok"
-    [on_gpus] = server_checks.dask(case(tmp_path, compute={"device": "cuda"}))
+    assert checks.dask(case(tmp_path))[0].level == "ok"
+    [on_gpus] = checks.dask(case(tmp_path, compute={"device": "cuda"}))
     assert on_gpus.level == "ok" and "(cuda)" in on_gpus.detail
-    [on_one] = server_checks.dask(case(tmp_path, compute={"device": "cuda:1"}))
+    [on_one] = checks.dask(case(tmp_path, compute={"device": "cuda:1"}))
     assert on_one.level == "fault" and "CUDA_VISIBLE_DEVICES" in on_one.fix
 
 
 def test_workers_are_counted_and_asked_for_their_gpus() -> None:
     plain, gpu = {"resources": {}}, {"resources": {"GPU": 1.0}}
     levels = [
-        server_checks.check_workers(found, ComputeSettings(workers=2, device=device)).level
+        checks.check_workers(found, ComputeSettings(workers=2, device=device)).level
         for found, device in (
             ({}, "cpu"),
             ({"a": plain}, "cpu"),
@@ -169,9 +170,9 @@ def test_workers_are_counted_and_asked_for_their_gpus() -> None:
 
 def test_workers_of_another_version_are_named() -> None:
     ours, theirs = ({"packages": {"distributed": version}} for version in ("2026.8.0", "2026.7.1"))
-    same = server_checks.check_versions({"client": ours, "scheduler": ours, "workers": {"tcp://w": ours}})
+    same = checks.check_versions({"client": ours, "scheduler": ours, "workers": {"tcp://w": ours}})
     assert same.level == "ok" and "2026.8.0" in same.detail
-    other = server_checks.check_versions({"client": ours, "scheduler": ours, "workers": {"tcp://w": theirs}})
+    other = checks.check_versions({"client": ours, "scheduler": ours, "workers": {"tcp://w": theirs}})
     assert other.level == "fault" and "2026.7.1 (tcp://w)" in other.detail
 
 

@@ -1,31 +1,30 @@
-"""Checks of servers: whether Prefect and Dask answer, and have what runs need. Prefect is imported by its own
-check, as it may be broken while Dask is not."""
+"""Checks of Prefect: which server, whether it answers, whether it has what runs need.
+
+In a file of its own, so that the other checks run where Prefect cannot be imported.
+"""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mudg.ops.doctor.examine import Finding, Installation, Level, fault, ok, warning
-from mudg_core.errors import MudgError, SettingsError
-from mudg_core.settings import ComputeSettings
+import httpx
+from prefect import __version__
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.exceptions import ObjectNotFound
+from prefect.settings import PREFECT_API_URL
 
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
+from mudg.ops.doctor.examine import Finding, Installation, Level, fault, ok, warning
+from mudg.ops.stack.prefect_setup import GPU_LIMIT, declared_deployments
+from mudg.ops.stack.running import POOL
+from mudg_core.errors import MudgError
 
 SECONDS = 10.0
 SET_UP = "`mudg up` for a stack on this machine; else see infra/README.md"
-COMPARED = ("python", "dask", "distributed", "numpy", "tornado", "msgpack")
 
 
 def prefect(installation: Installation) -> list[Finding]:
-    import httpx
-    from prefect import __version__
-    from prefect.client.orchestration import get_client
-    from prefect.settings import PREFECT_API_URL
-
     url = PREFECT_API_URL.value()
     if not url:
         return [ok("prefect", "no server is configured: commands need none")]
@@ -68,10 +67,6 @@ def _registered(client: SyncPrefectClient, installation: Installation) -> Iterat
 
 
 def _pool(client: SyncPrefectClient) -> tuple[str, bool]:
-    from prefect.exceptions import ObjectNotFound
-
-    from mudg.ops.stack.running import POOL
-
     try:
         pool = client.read_work_pool(POOL)
         workers = client.read_workers_for_work_pool(POOL)
@@ -86,8 +81,6 @@ def _pool(client: SyncPrefectClient) -> tuple[str, bool]:
 
 
 def _deployments(client: SyncPrefectClient) -> tuple[str, bool]:
-    from mudg.ops.stack.prefect_setup import declared_deployments
-
     registered = {deployment.name for deployment in client.read_deployments()}
     try:
         declared = declared_deployments()
@@ -99,63 +92,8 @@ def _deployments(client: SyncPrefectClient) -> tuple[str, bool]:
 
 
 def _limit(client: SyncPrefectClient) -> tuple[str, bool]:
-    from prefect.exceptions import ObjectNotFound
-
-    from mudg.ops.stack.prefect_setup import GPU_LIMIT
-
     try:
         limit = client.read_global_concurrency_limit_by_name(GPU_LIMIT)
     except ObjectNotFound:
         return f"tasks that need a GPU are not limited ({GPU_LIMIT})", False
     return f"{limit.limit} tasks at a time may need a GPU", bool(limit.active)
-
-
-def dask(installation: Installation) -> list[Finding]:
-    from mudg.ops.stack.health import dask_client
-    from tasks.executors.clusters import kind_of
-
-    compute = installation.settings.compute
-    if not compute.dask_address:
-        try:
-            kind = kind_of(compute)
-        except SettingsError as error:
-            return [fault("dask", error.what, error.fix)]
-        return [ok("dask", f"no scheduler is configured: runs use processes of this machine ({kind})")]
-    try:
-        client = dask_client(compute.dask_address, SECONDS)
-    except OSError as error:
-        detail = f"{compute.dask_address} does not answer: {str(error)[:200]}"
-        return [fault("dask", detail, "start it (`mudg up`), or leave compute.dask_address empty")]
-    with client:
-        workers = client.scheduler_info(n_workers=-1)["workers"]
-        return [check_workers(workers, compute), check_versions(client.get_versions())]
-
-
-def check_workers(workers: dict[str, Any], compute: ComputeSettings) -> Finding:
-    detail = f"{len(workers)} workers at {compute.dask_address}"
-    if not workers:
-        return fault("dask", detail, "start workers (`mudg up`), or see why they ended")
-    if compute.device.startswith("cuda") and not any(one["resources"].get("GPU") for one in workers.values()):
-        fix = "start them with --resources GPU=1, or use device cpu"
-        return fault("dask", f"{detail}, and none offers a GPU", fix)
-    if len(workers) < compute.workers:
-        return warning("dask", f"{detail}, of {compute.workers}", "see why the others ended, or start more")
-    return ok("dask", detail)
-
-
-def check_versions(versions: dict[str, Any]) -> Finding:
-    """Client, scheduler and workers send each other objects, which other versions may not understand."""
-    places = {"client": versions["client"], "scheduler": versions["scheduler"], **versions["workers"]}
-    differing = []
-    for package in COMPARED:
-        by_version: dict[str, list[str]] = {}
-        for place, info in places.items():
-            by_version.setdefault(str(info["packages"].get(package)), []).append(place)
-        if len(by_version) > 1:
-            differing.append(
-                f"{package}: " + ", ".join(f"{v} ({names[0]})" for v, names in by_version.items())
-            )
-    if differing:
-        return fault("dask versions", "; ".join(differing), "use one environment or image for all of them")
-    version = versions["client"]["packages"].get("distributed")
-    return ok("dask versions", f"the same everywhere ({version})")
