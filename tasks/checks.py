@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from mudg_core.dataset import absent_classes, confusable_classes, leaks
-from mudg_core.dataset.absent_classes import HITS, Gather, Presence, mean_vector
+from mudg_core.dataset.absent_classes import HITS, Presence, mean_vector
+from mudg_core.dataset.candidates import Features
 from mudg_core.dataset.warning import TargetWarning, warn_of_descriptors, warn_of_few, write_warnings
 from mudg_core.encode.shard import gather_images, gather_texts
 from mudg_core.encode.weights import weights_digest
@@ -122,8 +123,8 @@ class _Searched:
     rows: Int64
     caption_hits: Int64
     pictures: Float32
-    images: Gather
-    texts: Gather
+    images: Features
+    texts: Features
 
     def presence(self) -> Presence:
         centre = mean_vector(self.captions)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mudg_core.dataset import candidates
-from mudg_core.dataset.cluster_selection import Planned, Span, joined, label_spans, plan_span
+from mudg_core.dataset.cluster_selection import Span, SpanPlan, join_plans, label_spans, plan_span
 from mudg_core.dataset.leaks import LEAKS, without_rows
 from mudg_core.dataset.pseudo_labels import (
     HUBNESS,
@@ -128,7 +128,7 @@ def select(
     rule = Rule(settings.select, settings.per_class, seed, prompts)
     spans = label_spans(labelled)
     plan_one = partial(_plan_span, work.store, labels, embeddings, rule)
-    plan = joined(labelled, work.host.spread(plan_one, spans, seconds))
+    plan = join_plans(labelled, work.host.spread(plan_one, spans, seconds))
     pq.write_table(plan, work.scratch / "picks.parquet")
     groups = int(plan.column("group").to_numpy().max(initial=-1)) + 1
     return Facts({"images": plan.num_rows, "groups": groups})
@@ -141,7 +141,7 @@ def select_queries(settings: Settings, queries: ArtifactRef) -> ArtifactRef | No
 
 def _plan_span(
     store: ArtifactStore, labels: ArtifactRef, embeddings: list[ArtifactRef], rule: Rule, span: Span
-) -> Planned:
+) -> SpanPlan:
     """On whichever worker: features are read there, those of one span at a time."""
     labelled = pq.read_table(store.file(labels, "labels.parquet"))
 

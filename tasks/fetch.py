@@ -14,7 +14,7 @@ from PIL import Image
 from mudg_core.corpus.shard_reader import CorpusImages, Link, ShardImages, has_images, open_images
 from mudg_core.corpus.web.download import LinkedImages
 from mudg_core.corpus.web.rules import PASSING
-from mudg_core.dataset.fetch_filter_refill import Embed, Filled, fetch_filter_refill
+from mudg_core.dataset.fetch_filter_refill import Embed, FetchResult, fetch_filter_refill
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.storage import ArtifactRef, Facts
 from tasks.policy import Work, stage
@@ -68,7 +68,7 @@ def fill_plan(
     shards: list[ArtifactRef],
     *,
     required: bool = True,
-) -> Filled:
+) -> FetchResult:
     """What a plan gives, written as a training set."""
     images = pq.read_table(work.store.file(found, "images.parquet"))
     links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}

@@ -1,25 +1,23 @@
-"""Does the corpus have a class at all? A search always finds something: the test is what that something is
-called.
+"""Does the corpus have a class at all? A search always returns something: the test is what its captions say.
 
-The images that the prompt of an absent class finds are those of its neighbours, and look right to the model;
-but their captions tell of other things. How much of that is usual differs from corpus to corpus, so random
-captions of the same corpus go through the same search, blind to their own image and its copies. A class
-that its captions support less than nearly all of those is not there. Cosines and their means are exact, so
+The images that the prompt of an absent class retrieves are those of its neighbours, and look right to the
+model; but their captions are about other things. How much of that is usual differs from corpus to corpus, so
+random captions of the same corpus go through the same search, blind to their own image and its copies. A
+class that its captions support less than nearly all of those is absent. Cosines and their means are exact, so
 that the same classes are absent on every CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mudg_core.dataset.candidates import Features
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.index.exact import exact_cosines_by_row, on_grid
 from mudg_core.index.vectors import Bool, Float32, Int64, normalised
-
-Gather = Callable[[Int64], Float32]  # features of corpus rows
 
 HITS = 64  # of a plain prompt that are looked at
 NEAREST = 8  # captions that count: a class may be rarer than the hits of its query are many
@@ -39,8 +37,8 @@ class Presence:
         return np.asarray(self.share < below)
 
 
-def presence(labels: Float32, hits: Int64, background: Float32, centre: Float32, texts: Gather) -> Presence:
-    """`hits` are the rows that each plain prompt found, best first and -1 where there are no more;
+def presence(labels: Float32, hits: Int64, background: Float32, centre: Float32, texts: Features) -> Presence:
+    """`hits` are the rows that each plain prompt retrieved, best first and -1 where there are no more;
     `background` is the support of random captions. The share is never zero, as that of a rank test."""
     own = support(labels, hits, texts, centre)
     known = np.sort(background[np.isfinite(background)])
@@ -48,39 +46,39 @@ def presence(labels: Float32, hits: Int64, background: Float32, centre: Float32,
     return Presence(own, share.astype(np.float32))
 
 
-def support(queries: Float32, hits: Int64, texts: Gather, centre: Float32) -> Float32:
+def support(queries: Float32, hits: Int64, texts: Features, centre: Float32) -> Float32:
     """The mean cosine of each query with the captions, among those of its hits, that are nearest to it.
 
-    All are taken relative to `centre`, the mean caption: what all captions share tells nothing. A caption
-    that is not there counts as one that has nothing to do with the query.
+    All are taken relative to `centre`, the mean caption: what all captions share tells nothing. A missing
+    caption counts as one that has nothing to do with the query.
     """
-    asked = normalised(queries - centre)
-    found = np.empty(len(queries), np.float32)
-    for part, there, captions in gathered(hits, texts):
+    relative = normalised(queries - centre)
+    means = np.empty(len(queries), np.float32)
+    for part, there, captions in hit_features(hits, texts):
         unit = normalised((captions - centre).reshape(-1, captions.shape[2])).reshape(captions.shape)
-        cosines = np.where(there, exact_cosines_by_row(unit, asked[part, None]), 0)
+        cosines = np.where(there, exact_cosines_by_row(unit, relative[part, None]), 0)
         best = -np.sort(-on_grid(cosines), axis=1)[:, :NEAREST]
-        found[part] = best.sum(axis=1) / NEAREST
-    return found
+        means[part] = best.sum(axis=1) / NEAREST
+    return means
 
 
 def background_support(
-    captions: Float32, rows: Int64, hits: Int64, keep: int, images: Gather, texts: Gather, centre: Float32
+    captions: Float32, rows: Int64, hits: Int64, keep: int, images: Features, texts: Features, centre: Float32
 ) -> Float32:
     """The same for captions of the corpus, whose own `rows` and their copies are left out of their hits.
 
     A caption that this leaves without enough hits says nothing, and has NaN.
     """
     others = without_copies(rows, hits, keep, images)
-    found = support(captions, others, texts, centre)
-    found[(others >= 0).sum(axis=1) < min(NEAREST, keep)] = np.nan
-    return found
+    means = support(captions, others, texts, centre)
+    means[(others >= 0).sum(axis=1) < min(NEAREST, keep)] = np.nan
+    return means
 
 
-def without_copies(rows: Int64, hits: Int64, keep: int, images: Gather) -> Int64:
+def without_copies(rows: Int64, hits: Int64, keep: int, images: Features) -> Int64:
     """The first `keep` hits of each query that are no copy of the image that the query belongs to."""
     kept = np.full((len(hits), keep), -1, np.int64)
-    for part, there, pictures in gathered(hits, images):
+    for part, there, pictures in hit_features(hits, images):
         alike = exact_cosines_by_row(pictures, normalised(images(rows[part]))[:, None]) >= COPY
         good = there & ~alike & (hits[part] != rows[part, None])
         order = np.argsort(~good, axis=1, kind="stable")[:, :keep]
@@ -96,15 +94,15 @@ def mean_vector(vectors: Float32) -> Float32:
     return np.asarray(total / len(vectors), np.float32)
 
 
-def warn_of_absent(names: Sequence[str], found: Presence, below: float) -> list[TargetWarning]:
+def warn_of_absent(names: Sequence[str], presence: Presence, below: float) -> list[TargetWarning]:
     return [
         TargetWarning(
             "absent",
             (names[label],),
-            _message(names[label], float(found.share[label])),
-            {"share": round(float(found.share[label]), 4), "support": round(float(found.support[label]), 4)},
+            _message(names[label], float(presence.share[label])),
+            {name: round(float(getattr(presence, name)[label]), 4) for name in ("share", "support")},
         )
-        for label in np.flatnonzero(found.absent(below)).tolist()
+        for label in np.flatnonzero(presence.absent(below)).tolist()
     ]
 
 
@@ -116,7 +114,7 @@ def _message(name: str, share: float) -> str:
     )
 
 
-def gathered(rows: Int64, features: Gather) -> Iterator[tuple[slice, Bool, Float32]]:
+def hit_features(rows: Int64, features: Features) -> Iterator[tuple[slice, Bool, Float32]]:
     """Unit features of a table of rows, some lines at a time: which lines, which places hold a row, and the
     features, zero where there is none."""
     for first in range(0, len(rows), BLOCK):

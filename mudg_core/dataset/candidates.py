@@ -6,27 +6,16 @@ that follows (labels, filter, provenance in the report) explains itself by them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from mudg_core.index.ivf import Hits
+from mudg_core.index.vectors import Float32, Int64
 
-Int64 = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Funnel:
-    """How many results were left after each step, for the report."""
-
-    queries: int
-    hits: int
-    missing: int
-    unique_rows: int
-    unique_images: int
+Features = Callable[[Int64], Float32]  # of corpus rows
 
 
 def flatten(hits: Hits, labels: Int64) -> pa.Table:
@@ -51,7 +40,7 @@ def flatten(hits: Hits, labels: Int64) -> pa.Table:
 
 
 def merge_duplicates(hits: pa.Table, metadata: pa.Table) -> pa.Table:
-    """Hits with every copy of an image (same URL or same content) told as its lowest row.
+    """Hits with every copy of an image (same URL or same content) under its lowest row.
 
     `metadata` has one line for each row among the hits, with columns row, url and sha256. Where two rows of
     one image were hit by the same query, the better rank stays.

@@ -1,15 +1,21 @@
-"""Selection: a balanced and diverse choice among the images of each label.
+"""Selection: a balanced and diverse choice among the images of each label, by clusters (the paper) or by
+another rule (`selection_rules.py`).
 
 The result is an ordered plan and not a final choice: each group of alternatives has a quota, and who comes
 next when a link turns out to be dead is decided here, by the seed, and not by what happened to fail.
 
 Labels are planned in spans, a bounded number of images at a time, wherever there is a free core. A label's
 plan depends on the seed, the method and its own images, so neither spans nor other labels change it.
+
+k-means on the images of one label is a small problem, a thousand times over. What counts is the work for
+one: products of whole matrices, and in each iteration only for the centroids that have changed, soon few.
+Copies of an image are one point of more weight, so that they share a cluster. Points and centroids lie on the
+grid of `index.exact`: sums and products are exact, and so clusters are the same with any BLAS kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,19 +24,20 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from mudg_core.dataset.candidates import Features
 from mudg_core.dataset.selection_rules import BY_FEATURES, ORDERS, Images, Rule
 from mudg_core.index.exact import ONE_BLAS_THREAD, on_grid
 from mudg_core.index.vectors import Bool, Float32, Float64, Int64, normalised
 
-Features = Callable[[Int64], Float32]  # of corpus rows
 Span = tuple[int, int]  # first and last label
 
 CLUSTER = "cluster"
 IMAGES_AT_ONCE = 1 << 14
+ITERATIONS = 50  # at most: images rarely move for so long
 
 
 @dataclass(frozen=True)
-class Planned:
+class SpanPlan:
     """What is added to some lines of the table; groups are numbered from 0."""
 
     lines: Int64
@@ -47,7 +54,7 @@ def plan_selection(labelled: pa.Table, features: Features, rule: Rule, threads: 
     """
     plan = partial(plan_span, labelled, features, rule)
     with ThreadPoolExecutor(threads) as pool:
-        return joined(labelled, pool.map(plan, label_spans(labelled)))
+        return join_plans(labelled, pool.map(plan, label_spans(labelled)))
 
 
 def label_spans(labelled: pa.Table) -> list[Span]:
@@ -64,7 +71,7 @@ def label_spans(labelled: pa.Table) -> list[Span]:
     return spans
 
 
-def plan_span(labelled: pa.Table, features: Features, rule: Rule, span: Span) -> Planned:
+def plan_span(labelled: pa.Table, features: Features, rule: Rule, span: Span) -> SpanPlan:
     """The plan for all labels from the first to the last of a span."""
     label, rows = labelled.column("label").to_numpy(), labelled.column("row").to_numpy()
     lines = np.flatnonzero((label >= span[0]) & (label <= span[1]))
@@ -80,11 +87,11 @@ def plan_span(labelled: pa.Table, features: Features, rule: Rule, span: Span) ->
             group[own], quota[own], turn[own] = _plan_label(images, rule)
             group[own] += groups
             groups = int(group[own].max()) + 1
-    return Planned(lines, group, quota, turn)
+    return SpanPlan(lines, group, quota, turn)
 
 
-def joined(labelled: pa.Table, parts: Iterable[Planned]) -> pa.Table:
-    """The table with the plans of all its spans, given in their order."""
+def join_plans(labelled: pa.Table, parts: Iterable[SpanPlan]) -> pa.Table:
+    """The table with the plans of all its spans, in their order."""
     columns = {name: np.zeros(labelled.num_rows, dtype=np.int64) for name in ("group", "quota", "turn")}
     groups = 0
     for part in parts:
@@ -104,12 +111,12 @@ def _runs(labels: Int64) -> list[slice]:
 
 
 def _plan_label(images: Images, rule: Rule) -> tuple[Int64, int, Int64]:
-    """Group, quota and turn of each image of a label. As many as asked for, or fewer, are all kept."""
+    """Group, quota and turn of each image of a label. `per_class` images, or fewer, are all kept."""
     count = len(images.rows)
     if rule.method == CLUSTER:
         random = images.random(rule)
         few = count <= rule.per_class
-        group = np.arange(count) if few else clusters(images.features, rule.per_class, random)
+        group = np.arange(count) if few else cluster_images(images.features, rule.per_class, random)
         return group, 1, _random_turns(group, random)
     turn = np.empty(count, dtype=np.int64)
     turn[ORDERS[rule.method](images, rule)] = np.arange(count)
@@ -126,10 +133,7 @@ def _random_turns(groups: Int64, random: np.random.Generator) -> Int64:
     return turns
 
 
-ITERATIONS = 50  # at most: images rarely move for so long
-
-
-def clusters(features: Float32, count: int, random: np.random.Generator) -> Int64:
+def cluster_images(features: Float32, count: int, random: np.random.Generator) -> Int64:
     """The cluster of each image: `count` of them, or one for each different image if those are fewer.
 
     No cluster is empty; they are numbered by their first members.

@@ -1,21 +1,22 @@
-"""Two classes that are nearly one: their plain prompts find the same images, or each knows the other's.
+"""Two classes that are nearly one: their plain prompts retrieve the same images, or each fits the other's.
 
 Plain prompts and not augmented ones: descriptors make unlike things meet ("which has wheels"). Images in
-common show synonyms in a small corpus. In a large one two synonyms may find different images of the same
+common show synonyms in a small corpus. In a large one two synonyms may retrieve different images of the same
 thing, so it also counts how near the images of one are to the prompt of the other. All products are exact,
-so that pairs on the edge are twins on every CPU or on none.
+so that pairs on the edge are confusable on every CPU or on none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mudg_core.dataset.absent_classes import Gather, gathered
+from mudg_core.dataset.absent_classes import hit_features
+from mudg_core.dataset.candidates import Features
 from mudg_core.dataset.warning import TargetWarning
 from mudg_core.index.exact import Float64, exact_cosines, exact_cosines_by_row, on_grid
 from mudg_core.index.vectors import Float32, Int64
@@ -42,11 +43,11 @@ class ConfusablePair:
 def find_confusable_classes(
     labels: Float32, hits: Int64, means: Float32, mean_image: Float32
 ) -> list[ConfusablePair]:
-    """Pairs of labels that share hits of their plain prompts, or know each other's, the most alike first.
+    """Pairs of labels that share hits of their plain prompts, or fit each other's, the most alike first.
 
     `means` are the mean images of each label's hits (see `mean_images`), `mean_image` that of the corpus.
     """
-    found = []
+    pairs = []
     for first, shared in _shared(hits):
         part = slice(first, first + BLOCK)
         likeness = _likeness(labels, means, mean_image, part)
@@ -55,17 +56,17 @@ def find_confusable_classes(
         for one, other in np.argwhere(alike).tolist():
             cosine = float(exact_cosines_by_row(labels[first + one], labels[other]))
             numbers = (cosine, float(shared[one, other]), float(likeness[one, other]))
-            found.append(ConfusablePair(first + one, other, *(round(number, 4) for number in numbers)))
-    return sorted(found, key=lambda pair: (-pair.shared, -pair.likeness, pair.one, pair.other))
+            pairs.append(ConfusablePair(first + one, other, *(round(number, 4) for number in numbers)))
+    return sorted(pairs, key=lambda pair: (-pair.shared, -pair.likeness, pair.one, pair.other))
 
 
-def mean_images(hits: Int64, images: Gather) -> Float32:
+def mean_images(hits: Int64, images: Features) -> Float32:
     """The mean image of each label's hits; NaN for a label that has none."""
-    found = []
-    for _, there, pictures in gathered(hits, images):
+    means = []
+    for _, there, pictures in hit_features(hits, images):
         with np.errstate(invalid="ignore"):
-            found.append(on_grid(pictures).sum(axis=1) / there.sum(axis=1, keepdims=True))
-    return np.concatenate(found).astype(np.float32)
+            means.append(on_grid(pictures).sum(axis=1) / there.sum(axis=1, keepdims=True))
+    return np.concatenate(means).astype(np.float32)
 
 
 def _shared(hits: Int64) -> Iterator[tuple[int, Float32]]:
@@ -84,7 +85,7 @@ def _shared(hits: Int64) -> Iterator[tuple[int, Float32]]:
 
 
 def _likeness(labels: Float32, means: Float32, mean_image: Float32, part: slice) -> Float64:
-    """The lower of the two directions: a prompt that is near to everything makes no twins."""
+    """The lower of the two directions: a prompt that is near to everything is confused with nothing."""
     usual = exact_cosines_by_row(labels, mean_image)
     own = exact_cosines_by_row(labels, means) - usual
     own = np.where(own > 0, own, np.inf)
@@ -96,29 +97,28 @@ def _likeness(labels: Float32, means: Float32, mean_image: Float32, part: slice)
 
 def count_swaps(pairs: Sequence[ConfusablePair], hits: pa.Table, labelled: pa.Table) -> list[ConfusablePair]:
     """The same pairs with how often candidates of one (`hits`, of all queries) were labelled as the other."""
-    row, label = (hits.column(name).to_numpy() for name in ("row", "label"))
-    row, label = np.unique(np.stack([row, label]), axis=1)
-    rows, given = (labelled.column(name).to_numpy() for name in ("row", "label"))
+    row, label = np.unique(np.stack([hits.column(name).to_numpy() for name in ("row", "label")]), axis=1)
+    rows, labels = (labelled.column(name).to_numpy() for name in ("row", "label"))
     order = np.argsort(rows)
     place = order[np.minimum(np.searchsorted(rows, row, sorter=order), len(rows) - 1)]
     known = rows[place] == row
-    label, given = label[known], given[place][known]
+    label, assigned = label[known], labels[place][known]
 
     def swapped(pair: ConfusablePair) -> float:
         of_one, of_other = label == pair.one, label == pair.other
-        swaps = (of_one & (given == pair.other)).sum() + (of_other & (given == pair.one)).sum()
+        swaps = (of_one & (assigned == pair.other)).sum() + (of_other & (assigned == pair.one)).sum()
         return round(float(swaps / max(1, (of_one | of_other).sum())), 4)
 
-    return [ConfusablePair(**{**asdict(pair), "swapped": swapped(pair)}) for pair in pairs]
+    return [replace(pair, swapped=swapped(pair)) for pair in pairs]
 
 
 def warn_of_confusable_classes(names: Sequence[str], pairs: Sequence[ConfusablePair]) -> list[TargetWarning]:
-    found = []
+    warnings = []
     for pair in pairs:
         one, other = names[pair.one], names[pair.other]
         numbers = {name: getattr(pair, name) for name in ("cosine", "shared", "likeness", "swapped")}
-        found.append(TargetWarning("twins", (one, other), _message(one, other, pair), numbers))
-    return found
+        warnings.append(TargetWarning("twins", (one, other), _message(one, other, pair), numbers))
+    return warnings
 
 
 def _message(one: str, other: str, pair: ConfusablePair) -> str:

@@ -1,20 +1,19 @@
 """Images to judge a student by: candidates of a target that were labelled and not needed for training.
 
 They come the same way as training images and are as balanced, so a student that has learnt its classes from
-those should know these. Near copies of training images are left out: they would reward learning by heart.
+those should know these. Near copies of training images are left out: they would reward memorising.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mudg_core.dataset.cluster_selection import Features, plan_selection
+from mudg_core.dataset.candidates import Features
+from mudg_core.dataset.cluster_selection import plan_selection
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, SPARE
-from mudg_core.dataset.leaks import candidate_pictures, find_leaks, joined, without_rows
+from mudg_core.dataset.leaks import candidate_pictures, concat_pictures, find_leaks, without_rows
 from mudg_core.dataset.pseudo_labels import COLUMNS
 from mudg_core.dataset.selection_rules import Rule
 from mudg_core.index.vectors import Int64
@@ -23,7 +22,7 @@ SPARES = 4  # times the images that are wanted of a class: some are copies, dead
 
 
 def plan_held_out(tried: pa.Table, images: pa.Table, gather: Features, per_class: int, seed: int) -> pa.Table:
-    """Who is asked for, class by class in an order by lot, as `fill` takes it.
+    """Which images to fetch, class by class in a random order, as `fetch_filter_refill` takes it.
 
     `tried` is a training set's provenance, `images` what is known of all candidates (row, sha256, phash).
     """
@@ -39,10 +38,6 @@ def _copies(rows: Int64, chosen: Int64, images: pa.Table, gather: Features) -> I
     if not len(rows) or not len(chosen):
         return np.zeros(0, np.int64)
     mine, theirs = (images.filter(pc.is_in(images.column("row"), pa.array(some))) for some in (rows, chosen))
-    held = joined(candidate_pictures(mine, gather))
-
-    def found() -> Iterator[Int64]:
-        for block in candidate_pictures(theirs, gather):
-            yield find_leaks([held], block).column("row").to_numpy()
-
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *found()]))
+    held = concat_pictures(candidate_pictures(mine, gather))
+    copies = [find_leaks([held], block).column("row") for block in candidate_pictures(theirs, gather)]
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *copies]))

@@ -8,13 +8,14 @@ live apart from images in the space of CLIP, and would all end up in one corner.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mudg_core.dataset.candidates import Features
 from mudg_core.index.exact import exact_cosines_by_row
 from mudg_core.index.vectors import Bool, Float32, Int64, normalised
 
@@ -23,7 +24,6 @@ MAX_POINTS = 2000
 DIGITS = 4
 CHUNK = 16_384
 _PERPLEXITY, _DIMENSIONS, _ROUNDS = 30.0, 50, 500
-FeaturesOf = Callable[[Int64], Float32]
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,10 @@ class ClassMap:
     images: int
 
     def write(self, path: Path) -> None:
-        places = {name: np.round(getattr(self, name).astype(float), DIGITS).tolist() for name in "xy"}
-        flags = {name: getattr(self, name).astype(int).tolist() for name in ("nearest", "chosen")}
-        body = (
-            places | flags | {"row": self.row.tolist(), "label": self.label.tolist(), "images": self.images}
-        )
-        path.write_text(json.dumps(body))
+        columns = {name: getattr(self, name) for name in ("nearest", "chosen", "row", "label")}
+        body = {name: np.round(getattr(self, name).astype(float), DIGITS).tolist() for name in "xy"}
+        body |= {name: column.astype(int).tolist() for name, column in columns.items()}
+        path.write_text(json.dumps(body | {"images": self.images}))
 
     @classmethod
     def read(cls, path: Path) -> ClassMap:
@@ -64,13 +62,13 @@ class ClassMap:
 
 
 def nearest_to_prompts(
-    rows: Int64, labels: Int64, features_of: FeaturesOf, prompts: Float32, per_class: int
+    rows: Int64, labels: Int64, features: Features, prompts: Float32, per_class: int
 ) -> Bool:
     """Which images are among the `per_class` of their label that are nearest to its plain prompt."""
     cosines = np.empty(len(rows))
     for first in range(0, len(rows), CHUNK):
         part = slice(first, first + CHUNK)
-        cosines[part] = exact_cosines_by_row(normalised(features_of(rows[part])), prompts[labels[part]])
+        cosines[part] = exact_cosines_by_row(normalised(features(rows[part])), prompts[labels[part]])
     near = np.zeros(len(labels), dtype=np.bool_)
     order = np.lexsort((rows, -cosines, labels))
     near[order] = _places(labels[order]) < per_class
@@ -116,31 +114,31 @@ def project(features: Float32, seed: int) -> Float32:
     tsne = {"init": "pca", "max_iter": _ROUNDS, "random_state": seed % 2**31, "n_jobs": 1}
     with threadpool_limits(1):
         flat = PCA(min(_DIMENSIONS, count, dim), svd_solver="full").fit_transform(unit)
-        found = TSNE(2, perplexity=min(_PERPLEXITY, (count - 1) / 3), **tsne).fit_transform(flat)
-    low, high = found.min(axis=0), found.max(axis=0)
-    return np.asarray((found - low) / np.maximum(high - low, 1e-9), dtype=np.float32)
+        flat = TSNE(2, perplexity=min(_PERPLEXITY, (count - 1) / 3), **tsne).fit_transform(flat)
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    return np.asarray((flat - low) / np.maximum(high - low, 1e-9), dtype=np.float32)
 
 
 def draw_map(
     rows: Int64,
     labels: Int64,
     chosen: Sequence[int] | Int64,
-    features_of: FeaturesOf,
+    features: Features,
     prompts: Float32,
     *,
     seed: int = 0,
     limit: int = MAX_POINTS,
 ) -> ClassMap:
-    """The map of a target's candidates: `rows` with their pseudo-labels; `features_of` reads index features.
+    """The map of a target's candidates: `rows` with their pseudo-labels; `features` reads index features.
 
     `chosen` are rows; `prompts` has the feature of each label's plain prompt, of which as many neighbours are
     told as the largest class has chosen images. Features are read in parts, so memory stays bounded.
     """
     taken = np.isin(rows, np.asarray(chosen, np.int64))
     per_class = int(np.bincount(labels[taken]).max(initial=0))
-    near = nearest_to_prompts(rows, labels, features_of, normalised(prompts), per_class)
+    near = nearest_to_prompts(rows, labels, features, normalised(prompts), per_class)
     kept = sample(labels, near, taken, limit, seed)
-    places = project(features_of(rows[kept]), seed)
+    places = project(features(rows[kept]), seed)
     return ClassMap(
         places[:, 0], places[:, 1], rows[kept], labels[kept], near[kept], taken[kept], images=len(rows)
     )

@@ -1,9 +1,9 @@
 """Evaluation images that also lie among a target's candidates, whose scores would be too good.
 
-Found by the file itself, or by what makes near copies (see `encode.duplicates`): a perceptual hash within a
-few bits and nearly the same embedding. That rule also takes simple drawings of one thing for one another, so
-copies are told only where the two agree better; mere lookalikes are left out of training all the same, as
-one image less costs nothing. Labels play no part.
+They are recognised by the file itself, or by what makes near copies (see `encode.duplicates`): a perceptual
+hash within a few bits and nearly the same embedding. That rule also takes simple drawings of one thing for
+one another, so a warning counts copies only where the two agree better; mere lookalikes are left out of
+training all the same, as one image less costs nothing. Labels play no part.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -35,13 +36,7 @@ LEAKS, PRINTS, FEATURES = "leaks.parquet", "prints.parquet", "features.npy"
 UNHASHED = 0.98  # cosine that makes a lookalike where there is no hash to compare
 BLOCK, PAIRS = 1024, 65_536
 SCHEMA = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("image", pa.string()),
-        ("why", pa.string()),
-        ("cosine", pa.float32()),
-        ("bits", pa.int32()),
-    ]
+    {"row": pa.int64(), "image": pa.string(), "why": pa.string(), "cosine": pa.float32(), "bits": pa.int32()}
 )
 
 
@@ -88,10 +83,10 @@ def evaluation_pictures(samples: Iterable[ShardSample], clip: Clip, batch: int) 
                 clip.encode_images(pixels, batch).astype(np.float16),
             )
         )
-    return joined(parts)
+    return concat_pictures(parts)
 
 
-def joined(parts: Iterable[Pictures]) -> Pictures:
+def concat_pictures(parts: Iterable[Pictures]) -> Pictures:
     """All of them as one."""
     columns = [vars(part) for part in parts]
     return Pictures(**{name: np.concatenate([part[name] for part in columns]) for name in columns[0]})
@@ -127,16 +122,16 @@ def find_leaks(candidates: Iterable[Pictures], evaluation: Pictures) -> pa.Table
 
 def _leaks(block: Pictures, evaluation: Pictures, files: dict[str, int]) -> Iterator[dict[str, object]]:
     """The worst that can be said of each candidate: the same file, then a copy, then the nearest."""
-    found: dict[int, tuple[str, int, float, int | None]] = {}
+    worst: dict[int, tuple[str, int, float, int | None]] = {}
     for first in range(0, len(evaluation.names), BLOCK):
         for mine, theirs, cosine, bits in _alike(block, evaluation[first : first + BLOCK]):
             copied = bits is not None and cosine >= CERTAIN + PER_BIT * bits
-            line = (COPY if copied else LOOKALIKE, first + theirs, cosine, bits)
-            found[mine] = min(found.get(mine, line), line, key=lambda it: (it[0] != COPY, -it[2], it[1]))
+            pair = (COPY if copied else LOOKALIKE, first + theirs, cosine, bits)
+            worst[mine] = min(worst.get(mine, pair), pair, key=lambda it: (it[0] != COPY, -it[2], it[1]))
     for mine, file in enumerate(block.sha256.tolist()):
         if file in files:
-            found[mine] = (SAME_FILE, files[file], 1.0, 0)
-    for mine, (why, theirs, cosine, bits) in sorted(found.items()):
+            worst[mine] = (SAME_FILE, files[file], 1.0, 0)
+    for mine, (why, theirs, cosine, bits) in sorted(worst.items()):
         row, image = int(block.names[mine]), str(evaluation.names[theirs])
         yield {"row": row, "image": image, "why": why, "cosine": cosine, "bits": bits}
 
@@ -156,10 +151,10 @@ def _alike(mine: Pictures, theirs: Pictures) -> Iterator[tuple[int, int, float, 
     for place in np.flatnonzero(cosines >= MIN_COSINE).tolist():
         one, other = int(left[place]), int(right[place])
         yield one, other, float(cosines[place]), int(bits[one, other])
-    blind = np.flatnonzero(~mine.hashed)
-    every = exact_cosines(mine.features[blind], theirs.features)
+    unhashed = np.flatnonzero(~mine.hashed)
+    every = exact_cosines(mine.features[unhashed], theirs.features)
     for one, other in np.argwhere((every >= UNHASHED) & theirs.hashed).tolist():
-        yield int(blind[one]), other, float(every[one, other]), None
+        yield int(unhashed[one]), other, float(every[one, other]), None
 
 
 def _cosines(mine: AnyFloat, theirs: AnyFloat, left: Int64, right: Int64) -> Float64:
@@ -170,17 +165,15 @@ def _cosines(mine: AnyFloat, theirs: AnyFloat, left: Int64, right: Int64) -> Flo
 
 def without_rows(hits: pa.Table, rows: Int64 | Sequence[int]) -> pa.Table:
     """Hits without those of some rows; the ranks of the others stay as the search gave them."""
-    gone = np.isin(hits.column("row").to_numpy(), np.asarray(rows, np.int64))
-    return hits.filter(pa.array(~gone))
+    return hits.filter(pa.array(~np.isin(hits.column("row").to_numpy(), np.asarray(rows, np.int64))))
 
 
 def warn_of_leaks(leaks: pa.Table, excluded: bool) -> list[TargetWarning]:
     """One warning for all of them; lookalikes are no ground for one."""
-    why, images = np.array(leaks.column("why").to_pylist()), np.array(leaks.column("image").to_pylist())
-    sure = why != LOOKALIKE
-    if not sure.any():
+    sure = leaks.filter(pc.not_equal(leaks.column("why"), LOOKALIKE))
+    if not sure.num_rows:
         return []
-    count, pictures = int(sure.sum()), len(set(images[sure].tolist()))
+    count, pictures = sure.num_rows, len(sure.column("image").unique())
     what = (
         "They were left out of training."
         if excluded

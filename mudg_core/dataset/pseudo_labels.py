@@ -1,25 +1,38 @@
 """Pseudo-labels: which class a retrieved image belongs to.
 
 By rank and not by cosine, because some labels ("hubs") have text features near to everything and would win
-every comparison of cosines; a rank compares an image only with the other images of the same query.
+every comparison of cosines; a rank compares an image only with the other images of the same query. Labels by
+both are counted on the same hits (`measure_hubness`), so that the report can show what ranks are for.
+
+`pseudo_label` compares only the queries that retrieved an image. It errs where the index missed something: a
+query that should have retrieved the image did not, or ranks it too well because better images are missing. In
+`label_exactly` the queries search among the candidates again, exhaustively, which also measures that.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
+from mudg_core.dataset.candidates import Features
 from mudg_core.index.neighbors import Neighbors, nearest
 from mudg_core.index.vectors import Float32, Int64
 
 UInt64 = NDArray[np.uint64]
 
 COLUMNS = ["row", "label", "query", "rank", "cosine"]
+HITS_AT_ONCE = 1 << 20
+IMAGES_AT_ONCE = 1 << 15
+DEEPER = 4  # times, where a list was too short
+HUBNESS = "hubness.json"
+HUB = 1.5  # times the even share of images, from which on a label is called a hub
+SHOWN = 20  # of the images that most queries retrieved
 
 
 def pseudo_label(hits: pa.Table, method: str, neighbors: int, seed: int) -> pa.Table:
@@ -80,30 +93,12 @@ def _starts(values: Int64) -> NDArray[np.bool_]:
     return starts
 
 
-Features = Callable[[Int64], Float32]  # of corpus rows
-
-HITS_AT_ONCE = 1 << 20
-IMAGES_AT_ONCE = 1 << 15
-DEEPER = 4
-
-
 @dataclass(frozen=True)
 class ExactLabels:
     """Labels as `pseudo_label` gives them, and how deep every query's list of images had to be."""
 
     labelled: pa.Table
     depth: int
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The queries that found anything, and the candidates, in the order of their rows."""
-
-    queries: Float32
-    numbers: Int64
-    labels: Int64
-    rows: Int64
-    features: Features
 
 
 def label_exactly(hits: pa.Table, queries: Float32, features: Features, neighbors: int) -> ExactLabels:
@@ -115,12 +110,12 @@ def label_exactly(hits: pa.Table, queries: Float32, features: Features, neighbor
     """
     numbers, first = np.unique(hits.column("query").to_numpy(), return_index=True)
     rows = np.unique(hits.column("row").to_numpy())
-    asked = _Asked(queries[numbers], numbers, hits.column("label").to_numpy()[first], rows, features)
+    search = _Search(queries[numbers], numbers, hits.column("label").to_numpy()[first], rows, features)
     depth = min(neighbors, len(rows))
-    labelled = _best(asked, rows, depth)
+    labelled = search.best(rows, depth)
     while depth < len(rows) and len(left := np.setdiff1d(rows, labelled.column("row").to_numpy())):
         depth = min(DEEPER * depth, len(rows))
-        labelled = pa.concat_tables([labelled, _best(asked, left, depth)])
+        labelled = pa.concat_tables([labelled, search.best(left, depth)])
     return ExactLabels(labelled.sort_by("row"), depth)
 
 
@@ -130,48 +125,44 @@ def relabelled(one: pa.Table, other: pa.Table) -> int:
     return int(np.not_equal(*labels).sum())
 
 
-def _best(asked: _Asked, wanted: Int64, depth: int) -> pa.Table:
-    """Labels of those of the wanted rows that are among the best `depth` of any query."""
-    best = pa.table({name: np.zeros(0, np.float32 if name == "cosine" else np.int64) for name in COLUMNS})
-    step = max(1, HITS_AT_ONCE // max(1, depth))
-    for first in range(0, len(asked.numbers), step):
-        part = slice(first, first + step)
-        lines = _lines(asked, part, _nearest(asked, part, depth), wanted)
-        best = pseudo_label(pa.concat_tables([best, lines]), "rank", depth, 0)
-    return best
+@dataclass(frozen=True)
+class _Search:
+    """The queries that have any hits, among the candidates, in the order of their rows."""
 
+    queries: Float32
+    numbers: Int64
+    labels: Int64
+    rows: Int64
+    features: Features
 
-def _nearest(asked: _Asked, part: slice, depth: int) -> Neighbors:
-    """The best candidates of some queries, over blocks of candidates."""
-    texts = asked.queries[part]
-    found: Neighbors | None = None
-    for rows in _blocks(asked.rows):
-        near = nearest(texts, asked.features(rows), rows, depth)
-        found = near if found is None else found.merge(near)
-    assert found is not None
-    return found
+    def best(self, wanted: Int64, depth: int) -> pa.Table:
+        """Labels of those of the wanted rows that are among the best `depth` of any query."""
+        best = pa.table({name: np.zeros(0, np.float32 if name == "cosine" else np.int64) for name in COLUMNS})
+        step = max(1, HITS_AT_ONCE // max(1, depth))
+        for first in range(0, len(self.numbers), step):
+            lines = self._lines(slice(first, first + step), wanted, depth)
+            best = pseudo_label(pa.concat_tables([best, lines]), "rank", depth, 0)
+        return best
 
+    def _lines(self, part: slice, wanted: Int64, depth: int) -> pa.Table:
+        """One line for each rank that some queries give to a wanted row."""
+        near = self._nearest(self.queries[part], depth)
+        query, place = np.nonzero(np.isin(near.rows, wanted))
+        return pa.table(
+            {
+                "row": near.rows[query, place],
+                "label": self.labels[part][query],
+                "query": self.numbers[part][query],
+                "rank": place.astype(np.int64) + 1,
+                "cosine": near.cosines[query, place],
+            }
+        )
 
-def _blocks(rows: Int64) -> Iterator[Int64]:
-    return (rows[first : first + IMAGES_AT_ONCE] for first in range(0, len(rows), IMAGES_AT_ONCE))
-
-
-def _lines(asked: _Asked, part: slice, near: Neighbors, wanted: Int64) -> pa.Table:
-    """One line for each rank that a query gives to a wanted row."""
-    query, place = np.nonzero(np.isin(near.rows, wanted))
-    values = {
-        "row": near.rows[query, place],
-        "label": asked.labels[part][query],
-        "query": asked.numbers[part][query],
-        "rank": place.astype(np.int64) + 1,
-        "cosine": near.cosines[query, place],
-    }
-    return pa.table(values)
-
-
-HUBNESS = "hubness.json"
-HUB = 1.5  # times the even share of images, from which on a label is called a hub
-SHOWN = 20
+    def _nearest(self, queries: Float32, depth: int) -> Neighbors:
+        """The best candidates of some queries, over blocks of candidates."""
+        blocks = [self.rows[i : i + IMAGES_AT_ONCE] for i in range(0, len(self.rows), IMAGES_AT_ONCE)]
+        parts = (nearest(queries, self.features(rows), rows, depth) for rows in blocks)
+        return reduce(Neighbors.merge, parts)
 
 
 @dataclass(frozen=True)
@@ -200,14 +191,11 @@ class Hubness:
 
     @classmethod
     def from_json(cls, text: str) -> Hubness:
-        body = json.loads(text)
-        lists = {name: tuple(body[name]) for name in ("by_rank", "by_cosine", "cosine_hubs")}
-        images = tuple(Retrieved(**image) for image in body["most_retrieved"])
-        return cls(**{**body, **lists, "most_retrieved": images})
+        return TypeAdapter(cls).validate_json(text)
 
 
 def measure_hubness(hits: pa.Table, labels: int, shown: int = SHOWN) -> Hubness:
-    """Of the hits that labels were made from; `labels` is how many there are, with images or without."""
+    """Of the hits that decide labels; `labels` is how many there are, with images or without."""
     rank, cosine = (_counts(hits, method, labels) for method in ("rank", "cosine"))
     rows, occurrence = np.unique(hits.column("row").to_numpy(), return_counts=True)
     return Hubness(

@@ -1,8 +1,8 @@
-"""Whose turn it is: which lines of a plan to ask for next, until every place is taken or nobody is left.
+"""Refill: which lines of a plan to fetch next, until every quota is filled or no line is left.
 
-A line that is not known yet counts as good until it was tried, so a round asks for those, and only those,
-that would be chosen if all went well. The choice is the first good lines in order, whatever else was asked
-for beside them: asking for more saves rounds and changes nothing.
+A line that is not known yet counts as good until it was tried, so a round fetches those, and only those, that
+would be chosen if all went well. The choice is the first good lines in order, whatever else was fetched
+beside them: fetching more saves rounds and changes nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+from mudg_core.index.vectors import Bool, Int64
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,11 @@ class RefillSchedule:
     need: Int64
 
     def next(self, known: Bool, good: Bool, surplus: float = 0.0) -> Int64:
-        """Lines to ask for: what parties miss, and `surplus` times as many on top."""
+        """Lines to fetch: what parties miss, and `surplus` times as many on top."""
         known, good = known[self.order], good[self.order]
         before = self._before(good | ~known)
-        asked = ~known & (before < self.need)
-        counts = np.bincount(self.party[asked], minlength=int(self.party.max(initial=-1)) + 1)[self.party]
+        missing = ~known & (before < self.need)
+        counts = np.bincount(self.party[missing], minlength=int(self.party.max(initial=-1)) + 1)[self.party]
         lines: Int64 = self.order[~known & (before < self.need + np.ceil(surplus * counts))]
         return lines
 
@@ -46,9 +44,9 @@ class RefillSchedule:
         return self._by_line(self._before(good[self.order]) < self.need)
 
     def short(self, good: Bool) -> Bool:
-        """Whether its party misses some though everybody had their turn."""
-        found = np.bincount(self.party, weights=good[self.order])[self.party]
-        return self._by_line(found < self.need)
+        """Whether its party misses some though all its lines had their turn."""
+        filled = np.bincount(self.party, weights=good[self.order])[self.party]
+        return self._by_line(filled < self.need)
 
     def _before(self, flags: Bool) -> Int64:
         """How many flagged lines of the same party come before each."""
@@ -65,7 +63,7 @@ class RefillSchedule:
 def by_group(plan: pa.Table) -> RefillSchedule:
     """Every group on its own."""
     group, quota, turn = (plan.column(name).to_numpy() for name in ("group", "quota", "turn"))
-    return _turns(np.lexsort((turn, group)), group, quota)
+    return _schedule(np.lexsort((turn, group)), group, quota)
 
 
 def by_label(plan: pa.Table, chosen: Bool) -> RefillSchedule:
@@ -73,8 +71,8 @@ def by_label(plan: pa.Table, chosen: Bool) -> RefillSchedule:
     label, group, quota, turn = (plan.column(n).to_numpy() for n in ("label", "group", "quota", "turn"))
     _, first = np.unique(group, return_index=True)
     quotas = np.bincount(label[first], weights=quota[first]) if len(label) else np.zeros(0)
-    return _turns(np.lexsort((group, turn, ~chosen, label)), label, quotas.astype(np.int64)[label])
+    return _schedule(np.lexsort((group, turn, ~chosen, label)), label, quotas.astype(np.int64)[label])
 
 
-def _turns(order: Int64, party: Int64, need: Int64) -> RefillSchedule:
+def _schedule(order: Int64, party: Int64, need: Int64) -> RefillSchedule:
     return RefillSchedule(order, np.unique(party[order], return_inverse=True)[1], need[order])

@@ -15,7 +15,7 @@ from PIL import Image
 
 from mudg_core.corpus.decode import decode
 from mudg_core.corpus.shards import ShardSample, read_members, write_shard
-from mudg_core.dataset.fetch_filter_refill import CHOSEN, Filled
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, FetchResult
 from mudg_core.errors import DataError
 
 if TYPE_CHECKING:  # torch is slow to load, and readers of what was made do without
@@ -26,23 +26,21 @@ PARQUET = "dataset.parquet"
 PROVENANCE = "provenance.parquet"
 
 
-def write_training_set(filled: Filled, links: Mapping[int, Mapping[str, Any]], out: Path) -> None:
+def write_training_set(fetched: FetchResult, links: Mapping[int, Mapping[str, Any]], out: Path) -> None:
     """Writes the chosen images, and the outcome of every image of the plan, chosen or not."""
-    chosen = filled.chosen()
+    chosen = fetched.chosen().select(["row", "label"]).to_pylist()
     samples = (
         ShardSample(
-            key=_key(row),
-            url=links[row]["url"],
-            caption=links[row]["caption"],
-            image=filled.images[row],
-            label=label,
+            key=_key(line["row"]),
+            url=links[line["row"]]["url"],
+            caption=links[line["row"]]["caption"],
+            image=fetched.images[line["row"]],
+            label=line["label"],
         )
-        for row, label in zip(
-            chosen.column("row").to_pylist(), chosen.column("label").to_pylist(), strict=True
-        )
+        for line in chosen
     )
     write_shard(samples, out / TAR, out / PARQUET)
-    table = filled.table
+    table = fetched.table
     for column in ("url", "caption"):
         values = [links[row][column] for row in table.column("row").to_pylist()]
         table = table.append_column(column, pa.array(values))

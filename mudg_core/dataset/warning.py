@@ -22,8 +22,9 @@ class TargetWarning:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
-def write_warnings(found: Sequence[TargetWarning], folder: Path) -> None:
-    (folder / WARNINGS).write_text(json.dumps([asdict(item) for item in found], indent=1, ensure_ascii=False))
+def write_warnings(warnings: Sequence[TargetWarning], folder: Path) -> None:
+    lines = [asdict(warning) for warning in warnings]
+    (folder / WARNINGS).write_text(json.dumps(lines, indent=1, ensure_ascii=False))
 
 
 def read_warnings(folder: Path) -> list[TargetWarning]:
@@ -34,7 +35,7 @@ def read_warnings(folder: Path) -> list[TargetWarning]:
 def warn_of_descriptors(queries: Mapping[str, Any]) -> list[TargetWarning]:
     """If Eq. 4 gives every descriptor of the pool the same loss, so that the tie-break alone chose some.
 
-    `queries` is what the file of a target's queries says.
+    `queries` is the content of `queries.json`.
     """
     pool, chosen = len(queries["scored"]), len(queries["descriptors"])
     losses = {item["loss"] for item in queries["scored"]}
@@ -64,15 +65,15 @@ def warn_of_few(
 
     `chosen` are the images of the finished training set, if there is one.
     """
-    found = []
+    warnings = []
     for label, name in enumerate(names):
         there = int(candidates[label])
         kept = there if chosen is None else int(chosen[label])
         if min(there, kept) < share * wanted:
             numbers = {"candidates": there, "wanted": wanted}
             numbers |= {} if chosen is None else {"chosen": kept}
-            found.append(TargetWarning("few", (name,), _few(name, there, kept, wanted, share), numbers))
-    return found
+            warnings.append(TargetWarning("few", (name,), _few(name, there, kept, wanted, share), numbers))
+    return warnings
 
 
 def _few(name: str, there: int, kept: int, wanted: int, share: float) -> str:

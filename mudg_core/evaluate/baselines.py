@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mudg_core.dataset.fetch_filter_refill import CHOSEN, Filled
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, FetchResult
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.evaluate.images import Labelled, Source
 from mudg_core.index.exact import exact_cosines, on_grid, same_exp, same_log, sums_in_order
@@ -203,5 +203,5 @@ def write_few_shot(images: Iterable[tuple[int, bytes]], out: Path) -> list[int]:
     table = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
     table = table.append_column("outcome", pa.array([CHOSEN] * len(labels)))
     links = {row: {"url": "", "caption": ""} for row in pictures}
-    write_training_set(Filled(table, pictures, len(labels), {}, 1), links, out)
+    write_training_set(FetchResult(table, pictures, len(labels), {}, 1), links, out)
     return labels

@@ -17,7 +17,7 @@ import pyarrow as pa
 from PIL import Image
 
 from mudg_core.dataset import absent_classes, confusable_classes, leaks
-from mudg_core.dataset.cluster_selection import clusters, plan_selection
+from mudg_core.dataset.cluster_selection import cluster_images, plan_selection
 from mudg_core.dataset.fetch_filter_refill import CHOSEN, fetch_filter_refill
 from mudg_core.dataset.image_map import nearest_to_prompts
 from mudg_core.dataset.pseudo_labels import label_exactly
@@ -237,7 +237,7 @@ def copies() -> Int64:
 
 
 OUTCOMES = {
-    "clusters": lambda: clusters(crowd(6, 40, 17), 20, np.random.default_rng(0)),
+    "clusters": lambda: cluster_images(crowd(6, 40, 17), 20, np.random.default_rng(0)),
     "plan": plan,
     **{method: lambda method=method: order(method) for method in BY_FEATURES},
     "copies of evaluation images": lambda: leaked(0.96, hashed=True, phash=0b11),

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, Filled
+from mudg_core.dataset.fetch_filter_refill import CHOSEN, DEAD, FetchResult
 from mudg_core.dataset.training_set import write_training_set
 from mudg_core.settings import StorageSettings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
@@ -83,7 +83,7 @@ def make_report(store: ArtifactStore, datasets: list[ArtifactRef], names: list[s
     return store.build(recipe, _maker({"report.html": {}}))
 
 
-def _filled(images: int) -> Filled:
+def _filled(images: int) -> FetchResult:
     rows = list(range(39, 40 + images))
     table = pa.table(
         {
@@ -100,7 +100,7 @@ def _filled(images: int) -> Filled:
         }
     )
     pictures = {40 + number: picture(number) for number in range(images)}
-    return Filled(table, pictures, tried=len(rows), dead={"HTTP 404": 1}, rounds=2)
+    return FetchResult(table, pictures, tried=len(rows), dead={"HTTP 404": 1}, rounds=2)
 
 
 def make(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mudg_core.dataset.cluster_selection import clusters
+from mudg_core.dataset.cluster_selection import cluster_images
 from tests.core.index.making import Float32, Int64, sphere, unit
 
 
 def made(features: Float32, count: int, seed: int = 0) -> Int64:
-    return clusters(features, count, np.random.default_rng(seed))
+    return cluster_images(features, count, np.random.default_rng(seed))
 
 
 def inertia(features: Float32, own: Int64) -> float:

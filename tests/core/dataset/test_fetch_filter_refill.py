@@ -22,12 +22,12 @@ from mudg_core.dataset.fetch_filter_refill import (
     SPARE,
     UNLIKE,
     UNREADABLE,
-    Filled,
-    Float32,
+    FetchResult,
     fetch_filter_refill,
 )
 from mudg_core.dataset.training_set import PROVENANCE, read_training_set, write_training_set
 from mudg_core.errors import DataError
+from mudg_core.index.vectors import Float32
 from mudg_core.settings import DatasetSettings
 
 LIKE, OTHER = 200, 50  # grey levels
@@ -82,13 +82,13 @@ def row_at(plan: pa.Table, group: int, turn: int) -> int:
     )
 
 
-def run(plan: pa.Table, web: Web, refill: str = "cluster", min_yield: float = 0, **how: Any) -> Filled:
+def run(plan: pa.Table, web: Web, refill: str = "cluster", min_yield: float = 0, **how: Any) -> FetchResult:
     references = np.tile(np.array([1, 0], np.float32), (plan.num_rows, 1))
     settings = DatasetSettings.model_validate({"min_cosine": 0.5, "refill": refill, "min_yield": min_yield})
     return fetch_filter_refill(plan, references, web, embed, settings, **how)
 
 
-def outcomes(filled: Filled) -> dict[int, str]:
+def outcomes(filled: FetchResult) -> dict[int, str]:
     return {line["row"]: line["outcome"] for line in filled.table.to_pylist()}
 
 
