@@ -44,7 +44,7 @@ class Labelled:
     encoded: Callable[[], bytes]
 
     def read(self) -> bytes:
-        """Its bytes. One that cannot be decoded is told here by its name, not later by its number."""
+        """Its bytes. One that cannot be decoded is reported here by its name, not later by its number."""
         data = self.encoded()
         self._decoded(data)
         return data

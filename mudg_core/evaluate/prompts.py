@@ -74,15 +74,14 @@ class Examiner:
     def score(self, texts: Float32 | Float64) -> Score:
         return score(self.images, self.labels, np.asarray(texts, dtype=np.float32))
 
-    def ensemble(self, made: Augmentations) -> MethodScore:
-        score = self.score(self._sums(made, [len(made.templates)])[0])
-        return MethodScore(made.method, len(made.templates), score.mean, score.domains)
+    def ensemble(self, augmentations: Augmentations) -> MethodScore:
+        score = self.score(self._sums(augmentations, [len(augmentations.templates)])[0])
+        return MethodScore(augmentations.method, len(augmentations.templates), score.mean, score.domains)
 
     def curve(self, descriptors: Sequence[str]) -> tuple[tuple[int, float], ...]:
         """Accuracy with the first 1, 2, 4 … of these descriptors."""
         sizes = [2**power for power in range(LARGEST.bit_length()) if 2**power <= len(descriptors)]
-        made = of_descriptors(self.target, "", descriptors[: sizes[-1]])
-        sums = self._sums(made, sizes)
+        sums = self._sums(of_descriptors(self.target, "", descriptors[: sizes[-1]]), sizes)
         return tuple((size, self.score(texts).mean) for size, texts in zip(sizes, sums, strict=True))
 
     def spot(self, descriptor: str) -> Spot:
@@ -91,11 +90,11 @@ class Examiner:
         mean = texts.mean(axis=0, dtype=np.float64)
         return Spot(descriptor, float(1 - mean @ mean), self.score(texts).mean)
 
-    def _sums(self, made: Augmentations, sizes: Sequence[int]) -> list[Float64]:
+    def _sums(self, augmentations: Augmentations, sizes: Sequence[int]) -> list[Float64]:
         """Summed text features of the first few augmentations: scores with them are averaged scores."""
         total: Float64 | None = None
         kept = []
-        for number, prompts in enumerate(made.prompts(self.target), 1):
+        for number, prompts in enumerate(augmentations.prompts(self.target), 1):
             features = self.encode(prompts).astype(np.float64)
             total = features if total is None else total + features
             if number in sizes:
@@ -118,7 +117,7 @@ def study(
     chance = [(points[0][0], float(np.mean([p[1] for p in points]))) for points in zip(*draws, strict=True)]
     spots = tuple(examiner.spot(phrase) for phrase in random_choice(pool, SPOTS, settings.seed))
     return PromptStudy(
-        methods=tuple(examiner.ensemble(made) for made in methods),
+        methods=tuple(examiner.ensemble(one) for one in methods),
         curves={"adaptive": examiner.curve(ranked), "random": tuple(chance)},
         spots=spots,
         correlation=correlation([(spot.variance, spot.accuracy) for spot in spots]),

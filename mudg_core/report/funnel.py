@@ -15,16 +15,16 @@ from mudg_core.storage import ArtifactRef, ArtifactStore
 
 
 def funnel_of(
-    store: ArtifactStore, found: ArtifactRef, labels: ArtifactRef, dataset: ArtifactRef
+    store: ArtifactStore, candidates: ArtifactRef, labels: ArtifactRef, dataset: ArtifactRef
 ) -> tuple[tuple[str, int], ...]:
     """From hits to training images. `selected` are places to fill: a link that is dead gives its place to
     another image, so more may be fetched than were selected."""
-    candidates, facts = store.manifest(found).facts, store.manifest(dataset).facts
+    searched, facts = store.manifest(candidates).facts, store.manifest(dataset).facts
     outcomes: Any = facts["outcomes"]
     steps = [
-        ("hits", candidates["hits"]),
-        ("different rows", candidates["unique_rows"]),
-        ("different images", candidates["unique_images"]),
+        ("hits", searched["hits"]),
+        ("different rows", searched["unique_rows"]),
+        ("different images", searched["unique_images"]),
         ("labelled", store.manifest(labels).facts["images"]),
         ("selected", int(_places(_plan(store, dataset)).sum())),
         ("fetched", sum(outcomes.values()) - outcomes.get(SPARE, 0) - outcomes.get(DEAD, 0)),
@@ -34,10 +34,10 @@ def funnel_of(
 
 
 def funnel_by_class(
-    store: ArtifactStore, found: ArtifactRef, labels: ArtifactRef, dataset: ArtifactRef, classes: int
+    store: ArtifactStore, candidates: ArtifactRef, labels: ArtifactRef, dataset: ArtifactRef, classes: int
 ) -> dict[str, list[int]]:
     """The same for each class, by step. An image that several classes retrieve counts for all of them."""
-    hits = pq.read_table(store.file(found, "hits.parquet"), columns=["label", "row"])
+    hits = pq.read_table(store.file(candidates, "hits.parquet"), columns=["label", "row"])
     each = hits.group_by(["label", "row"]).aggregate([])
     plan = _plan(store, dataset)
     places, fetched = _places(plan), ~np.isin(plan.column("outcome").to_pylist(), (SPARE, DEAD))

@@ -1,4 +1,4 @@
-"""Which images the page embeds, and what is said about each.
+"""Which images the page embeds, and the words for each.
 
 Every image costs bytes in a file that people mail around, so three limits hold whatever the run was: images
 on the page (MAX_IMAGES), bytes of one image (MAX_IMAGE_BYTES) and of all (MAX_TOTAL_BYTES; previews repeat

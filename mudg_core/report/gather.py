@@ -50,7 +50,7 @@ class TargetArtifacts:
 
     target: Target
     queries: ArtifactRef
-    found: ArtifactRef
+    candidates: ArtifactRef
     labels: ArtifactRef
     datasets: Sequence[ArtifactRef]
     models: Sequence[ArtifactRef]
@@ -87,19 +87,21 @@ def gather(
     )
 
 
-def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[ArtifactRef]) -> TargetReport:
-    spec = _json_file(store, made.queries, "queries.json")
-    dataset = store.manifest(made.datasets[0])
-    per_label: Any = store.manifest(made.labels).facts["per_label"]
+def gather_target(
+    store: ArtifactStore, artifacts: TargetArtifacts, shards: Sequence[ArtifactRef]
+) -> TargetReport:
+    spec = _json_file(store, artifacts.queries, "queries.json")
+    dataset = store.manifest(artifacts.datasets[0])
+    per_label: Any = store.manifest(artifacts.labels).facts["per_label"]
     facts: Any = dataset.facts
-    size, descriptors = len(made.target.classes), set(spec["descriptors"])
-    seeds = [_json_file(store, ref, "scores.json") for ref in made.scores]
+    size, descriptors = len(artifacts.target.classes), set(spec["descriptors"])
+    seeds = [_json_file(store, ref, "scores.json") for ref in artifacts.scores]
     return TargetReport(
-        name=made.target.name,
-        description=made.target.description,
-        classes=made.target.classes,
-        template=made.target.template,
-        seeds=made.target.seeds,
+        name=artifacts.target.name,
+        description=artifacts.target.description,
+        classes=artifacts.target.classes,
+        template=artifacts.target.template,
+        seeds=artifacts.target.seeds,
         scores=_scores(seeds),
         class_accuracy={arm: _class_accuracy(seeds, arm) for arm in (seeds[0] if seeds else ())},
         descriptors=tuple(
@@ -109,17 +111,17 @@ def gather_target(store: ArtifactStore, made: TargetArtifacts, shards: Sequence[
         groups=crowded(spec["clusters"]),
         labels_before=tuple(per_label + [0] * (size - len(per_label))),
         labels_after=tuple(facts["per_label"] + [0] * (size - len(facts["per_label"]))),
-        funnel=funnel_of(store, made.found, made.labels, made.datasets[0]),
+        funnel=funnel_of(store, artifacts.candidates, artifacts.labels, artifacts.datasets[0]),
         outcomes={name: n for name, n in facts["outcomes"].items() if name != SPARE},
-        gallery=tuple(_gallery(store, made, spec["prompts"], shards)),
-        losses=tuple(tuple(_json_file(store, model, "losses.json")) for model in made.models),
-        initial_share=float(str(store.manifest(made.models[0]).facts["initial_share"])),
+        gallery=tuple(_gallery(store, artifacts, spec["prompts"], shards)),
+        losses=tuple(tuple(_json_file(store, model, "losses.json")) for model in artifacts.models),
+        initial_share=float(str(store.manifest(artifacts.models[0]).facts["initial_share"])),
         min_cosine=min_cosine_of(dataset),
-        warnings=tuple(read_warnings(store.folder(made.warnings))) if made.warnings else (),
-        hubness=hubness_of(store, made.labels),
-        map=ClassMap.read(store.file(made.map, MAP)) if made.map else None,
+        warnings=tuple(read_warnings(store.folder(artifacts.warnings))) if artifacts.warnings else (),
+        hubness=hubness_of(store, artifacts.labels),
+        map=ClassMap.read(store.file(artifacts.map, MAP)) if artifacts.map else None,
         measures=measures_of(seeds),
-        verdicts=tuple(Verdict.from_json(_json_file(store, ref, VERDICT)) for ref in made.verdicts),
+        verdicts=tuple(Verdict.from_json(_json_file(store, ref, VERDICT)) for ref in artifacts.verdicts),
     )
 
 
@@ -171,12 +173,12 @@ def _class_accuracy(seeds: Sequence[dict[str, Any]], arm: str) -> tuple[float, .
 
 
 def _gallery(
-    store: ArtifactStore, made: TargetArtifacts, prompts: list[str], shards: Sequence[ArtifactRef]
+    store: ArtifactStore, artifacts: TargetArtifacts, prompts: list[str], shards: Sequence[ArtifactRef]
 ) -> Iterator[GalleryImage]:
     """The first seed's training set, and some images that were tried and not taken."""
-    lines = pq.read_table(store.file(made.datasets[0], PROVENANCE)).to_pylist()
+    lines = pq.read_table(store.file(artifacts.datasets[0], PROVENANCE)).to_pylist()
     taken = [line for line in lines if line["outcome"] == CHOSEN]
-    images = read_members(store.file(made.datasets[0], TAR), [f"{line['row']:09d}" for line in taken])
+    images = read_members(store.file(artifacts.datasets[0], TAR), [f"{line['row']:09d}" for line in taken])
     for line in taken:
         yield _image(line, images[f"{line['row']:09d}"], prompts)
     refused: dict[int, list[dict[str, Any]]] = {}
@@ -185,15 +187,15 @@ def _gallery(
             refused.setdefault(line["label"], []).append(line)
     others = [line for group in refused.values() for line in group[:REJECTED_PER_CLASS]]
     rows = [line["row"] for line in others if line["outcome"] != DEAD]
-    fetched = _from_corpus(store, made.found, rows, shards)
+    fetched = _from_corpus(store, artifacts.candidates, rows, shards)
     for line in others:
         yield _image(line, fetched.get(line["row"], b""), prompts)
 
 
 def _from_corpus(
-    store: ArtifactStore, found: ArtifactRef, rows: list[int], shards: Sequence[ArtifactRef]
+    store: ArtifactStore, candidates: ArtifactRef, rows: list[int], shards: Sequence[ArtifactRef]
 ) -> dict[int, bytes]:
-    table = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard", "file", "key"])
+    table = pq.read_table(store.file(candidates, "images.parquet"), columns=["row", "shard", "file", "key"])
     wanted = table.filter(pc.is_in(table.column("row"), pa.array(rows, pa.int64()))).to_pylist()
     links = {line["row"]: line for line in wanted}
     return ShardImages(lambda number: open_images(store, shards[number]), links).read(rows)
@@ -220,7 +222,7 @@ def _all_manifests(
     store: ArtifactStore, targets: Sequence[TargetArtifacts], index: ArtifactRef
 ) -> list[Manifest]:
     """Every artifact behind the report, parents first, each once."""
-    ends = [index, *(ref for made in targets for ref in (*made.models, *made.scores))]
+    ends = [index, *(ref for one in targets for ref in (*one.models, *one.scores))]
     return list({manifest.ref: manifest for end in ends for manifest in store.lineage(end)}.values())
 
 

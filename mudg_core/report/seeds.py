@@ -51,11 +51,11 @@ def _calibration(seeds: Sequence[Mapping[str, Any]]) -> Calibration:
 
 def _bin(parts: Sequence[Bin]) -> Bin:
     weights = [part.images for part in parts]
-    said, right = (
+    confidence, accuracy = (
         float(np.average([getattr(part, name) for part in parts], weights=weights))
         for name in ("confidence", "accuracy")
     )
-    return Bin(parts[0].low, parts[0].high, sum(weights), said, right)
+    return Bin(parts[0].low, parts[0].high, sum(weights), confidence, accuracy)
 
 
 def _confusions(
@@ -68,11 +68,11 @@ def _confusions(
         both = sums.setdefault((item["truth"], item["predicted"]), [0.0, 0.0])
         both[0] += item["images"] / len(seeds)
         both[1] += item["share"] / len(seeds)
-    found = [
+    pairs = [
         ConfusedPair(truth, predicted, images, share, plain.get((truth, predicted)))
         for (truth, predicted), (images, share) in sums.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-one.images, -one.share, one.truth, one.predicted)))
+    return tuple(sorted(pairs, key=lambda one: (-one.images, -one.share, one.truth, one.predicted)))
 
 
 def _alpha(seeds: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[AlphaPoint, ...]:

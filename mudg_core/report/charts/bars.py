@@ -198,19 +198,19 @@ def outcome_classes(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     return known + [(name, "outcome-other") for name in sorted(counts) if name not in OUTCOMES]
 
 
-def comparison(made: Comparison) -> Markup:
+def comparison(table: Comparison) -> Markup:
     """All rows, group by group, against a line at zero-shot. The axis starts near the lowest bar: rows differ
     by points, and from 0 they would all look the same."""
-    values = [value for row in made.rows for value in _values(row) if math.isfinite(value)]
+    values = [value for row in table.rows for value in _values(row) if math.isfinite(value)]
     marks = ticks(max(0.0, min(values, default=0.0) - 2), max(values, default=1.0), 6)
-    left = name_room(row.name for row in made.rows)
+    left = name_room(row.name for row in table.rows)
     scale = (WIDTH - left - 70) / (marks[-1] - marks[0])
 
     def at(value: float) -> float:
         return left + (value - marks[0]) * scale
 
     parts, bottom = list[Markup](), 0.0
-    for name, rows in groupby(made.rows, key=lambda row: row.group):
+    for name, rows in groupby(table.rows, key=lambda row: row.group):
         own = list(rows)
         compared = [_compared(row, marks[0]) for row in own]
         bars = Bars(compared, left, scale, step=22, thick=15, top=bottom + 30)
@@ -224,12 +224,12 @@ def comparison(made: Comparison) -> Markup:
                 tip = f"paper, {backbone}: {number(value)} %"
                 parts.append(dot(at(value), middle, 4, "dot arm-zero_shot", tip))
         bottom = bars.bottom
-    plain = made.row("zero-shot")
+    plain = table.row("zero-shot")
     axis = [line((at(plain.mean), 8), (at(plain.mean), bottom), "axis")] if plain else []
     grid = [line((at(value), 8), (at(value), bottom), "grid") for value in marks]
     names = [text(at(value), bottom + 16, number(value, 0), "tick", "middle") for value in marks]
-    spoken = ", ".join(f"{row.name} {number(row.mean)}" for row in made.rows)
-    title = f"Accuracy in percent on {made.target}: {spoken}"
+    spoken = ", ".join(f"{row.name} {number(row.mean)}" for row in table.rows)
+    title = f"Accuracy in percent on {table.target}: {spoken}"
     return chart(title, WIDTH, bottom + 24, *grid, *names, *axis, *parts)
 
 
