@@ -267,7 +267,7 @@ def _text(result: Json) -> str:
     if accuracy := result.get("accuracy"):
         lines.append("accuracy: " + ", ".join(f"{arm} {mean:.1f} %" for arm, mean in accuracy.items()))
     lines += [f"warning: {warning}" for warning in result.get("warnings", ())]
-    lines += [f"estimated without labels: {reason}" for reason in result.get("gate", ())]
+    lines += [f"gate, without labels: {reason}" for reason in result.get("gate", ())]
     named = {
         "run": result["url"],
         "classifier": result.get("classifier"),

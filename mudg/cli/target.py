@@ -186,7 +186,7 @@ def target_text(name: str, result: Json) -> str:
     lines = [f"warning: {warning['message']}" for warning in result["warnings"]]
     lines += [f"training set: {ref}" for ref in result["datasets"]]
     lines += [f"model: {result['folder']}", f"try it: mudg predict {name} IMAGES"]
-    lines += [f"estimated without labels: {verdict['reasons'][0]}" for verdict in result["verdicts"]]
+    lines += [f"gate, without labels: {verdict['reasons'][0]}" for verdict in result["verdicts"]]
     return "".join(f"{line}\n" for line in lines)
 
 

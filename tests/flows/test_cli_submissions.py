@@ -106,7 +106,7 @@ def test_waiting_ends_with_what_was_made(
     text = runner.invoke(app, ["target", "submit", "zoo.yaml", "--wait"])
     assert text.exit_code == 0 and "Completed" in text.stdout and "accuracy: mudg 71.5 %" in text.stdout
     assert "classifier: classifier/ab" in text.stdout and f"report: {made['report_file']}" in text.stdout
-    assert "warning: no yeti" in text.stdout and "estimated without labels: not better" in text.stdout
+    assert "warning: no yeti" in text.stdout and "gate, without labels: not better" in text.stdout
     monkeypatch.setenv("MUDG_STORAGE__BROWSE_URL", "http://files.example.org/mudg")
     assert run("status", "zoo")["report_link"] == "http://files.example.org/mudg/r.html"
 
