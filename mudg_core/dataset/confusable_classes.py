@@ -18,8 +18,8 @@ import pyarrow as pa
 from mudg_core.dataset.absent_classes import hit_features
 from mudg_core.dataset.candidates import Features
 from mudg_core.dataset.warning import TargetWarning
-from mudg_core.index.exact import Float64, exact_cosines, exact_cosines_by_row, on_grid
-from mudg_core.index.vectors import Float32, Int64
+from mudg_core.index.exact import exact_cosines, exact_cosines_by_row, on_grid
+from mudg_core.index.vectors import Float32, Float64, Int64
 
 SHARED = 0.4  # of the hits of plain prompts
 LIKENESS = 0.9

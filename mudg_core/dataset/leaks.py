@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from mudg_core.corpus.decode import Refused, decode
 from mudg_core.corpus.shards import ShardSample
 from mudg_core.dataset.warning import TargetWarning
-from mudg_core.index.exact import Float64, exact_cosines, exact_cosines_by_row
-from mudg_core.index.vectors import Bool, Float16, Float32, Int64, normalised
+from mudg_core.index.exact import exact_cosines, exact_cosines_by_row
+from mudg_core.index.vectors import Bool, Float16, Float32, Float64, Int64, normalised
 
 if TYPE_CHECKING:
     from mudg_core.encode.models import Clip

@@ -27,22 +27,11 @@ LARGEST = 1 << 24  # any number of a configuration; vocabularies of a million ex
 MAX_SIDE, MAX_CONTEXT = 4096, 4096  # pixels and tokens: masks and positions grow with their squares
 MAX_POSITIONS = 1 << 24  # patches times width: some kinds are computed by numpy, which `meta` does not stop
 MAX_BUFFERS = 1 << 26  # numbers that a network makes by itself, and no file has
-MODEL_KEYS = frozenset(
-    [
-        "embed_dim",
-        "vision_cfg",
-        "text_cfg",
-        "multimodal_cfg",
-        "custom_text",
-        "quick_gelu",
-        "init_logit_scale",
-        "init_logit_bias",
-        "nonscalar_logit_scale",
-        "output_dict",
-    ]
-)
-PREPROCESS_KEYS = frozenset(["size", "mode", "mean", "std", "interpolation", "resize_mode", "fill_color"])
+PARTS = ("vision_cfg", "text_cfg", "multimodal_cfg")
 SIGNED = frozenset(["init_logit_scale", "init_logit_bias"])  # no sizes; the bias of a SigLIP is -10
+OTHER_KEYS = ("embed_dim", "custom_text", "quick_gelu", "nonscalar_logit_scale", "output_dict")
+MODEL_KEYS = SIGNED.union(PARTS, OTHER_KEYS)
+PREPROCESS_KEYS = frozenset(["size", "mode", "mean", "std", "interpolation", "resize_mode", "fill_color"])
 FROM_HUB = frozenset(["hf_model_name", "hf_model_pretrained", "hf_proj_type", "hf_pooler_type"])
 TOKENIZER_KEYS = frozenset(["clean", "strip_sep_token"])
 TOKENIZER_FILE = "tokenizer.json"
@@ -150,12 +139,12 @@ def _check_names(vision: dict[str, Any], text: dict[str, Any], folder: Path) -> 
 
 def _check_layers(config: dict[str, Any], tensors: int) -> None:
     """Even without memory for its weights, a layer is objects: no more of them than tensors in the file."""
-    for part in ("vision_cfg", "text_cfg", "multimodal_cfg"):
+    for part in PARTS:
         layers = config.get(part, {}).get("layers", 0)
         each = layers if isinstance(layers, list) else [layers]
         if not all(isinstance(one, int) and 0 <= one <= tensors for one in each) or sum(each) > tensors:
-            asked = str(layers)[:100]
-            raise _refused(f"{part} asks for {asked} layers, but {WEIGHTS_FILE} has {tensors} tensors")
+            what = f"{part} asks for {str(layers)[:100]} layers, but {WEIGHTS_FILE} has {tensors} tensors"
+            raise _refused(what)
 
 
 def _shapes(file: Path) -> Shapes:
@@ -193,13 +182,13 @@ class _ShapesOnly(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        given = kwargs or {}
+        named = kwargs or {}
         if func in (torch.randn, torch.rand):
             func = torch.empty
         name, is_scaled = func.__name__, func.__name__ == "mul" and isinstance(args[1], float)
         if is_scaled or name in DRAWS or getattr(func, "__module__", "") == "torch.nn.init":
-            return args[0] if args else given["tensor"]
-        return func(*args, **given)
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
 
 
 def _compare(wanted: Shapes, shapes: Shapes) -> None:

@@ -41,8 +41,8 @@ def perceptual_hashes(pixels: NDArray[np.uint8]) -> Int64:
         return np.zeros(0, np.int64)
     waves = (WAVES @ _small(pixels) @ WAVES.T).reshape(len(pixels), KEPT * KEPT)
     bits = waves > waves[:, 1:].median(dim=1, keepdim=True).values  # the first is the brightness
-    found: Int64 = np.packbits(bits.numpy(), axis=1).view(">i8")[:, 0].astype(np.int64)
-    return found
+    hashes: Int64 = np.packbits(bits.numpy(), axis=1).view(">i8")[:, 0].astype(np.int64)
+    return hashes
 
 
 def _small(pixels: NDArray[np.uint8]) -> torch.Tensor:
@@ -79,12 +79,12 @@ def _nearest_before(hashes: Int64) -> Int64:
     codes = np.ascontiguousarray(hashes.astype(">i8")).view(np.uint8).reshape(-1, 8)
     index = faiss.IndexBinaryMultiHash(64, 8, 8)
     index.add(codes)
-    found = np.arange(len(hashes))
+    nearest = np.arange(len(hashes))
     for start in range(0, len(codes), BLOCK):
         limits, _, near = index.range_search(codes[start : start + BLOCK], MAX_BITS + 1)
         limits = limits.astype(np.int64)
-        found[start : start + BLOCK] = np.minimum.reduceat(near, limits[:-1])  # each finds itself at least
-    return found
+        nearest[start : start + BLOCK] = np.minimum.reduceat(near, limits[:-1])  # each finds itself at least
+    return nearest
 
 
 def _roots(parents: Int64) -> Int64:

@@ -107,11 +107,11 @@ def _prepare(
         try:
             if last is not None and row >= last:
                 raise Refused(TOO_MANY)
-            found, line = _decode(sample, clip, reading)
+            image, line = _decode(sample, clip, reading)
         except Refused as refused:
             refusals.append(Refusal(row, sample.key, file, sample.url, refused.reason))
         else:
-            pixels.append(found)
+            pixels.append(image)
             lines.append({"row": row, "file": file, **line})
     tokens = clip.tokens([line["caption"] for line in lines]) if lines else torch.zeros(0)
     return [Ready(*parts) for parts in zip(pixels, tokens, lines, strict=True)], refusals

@@ -71,9 +71,9 @@ def lean_import() -> Iterator[None]:
 
 
 def _compiler() -> dict[str, ModuleType]:
-    found = {name: ModuleType(name) for name in (COMPILER, QUESTIONS)}
-    vars(found[QUESTIONS])["is_compile_supported"] = _is_compile_supported
-    return found
+    modules = {name: ModuleType(name) for name in (COMPILER, QUESTIONS)}
+    vars(modules[QUESTIONS])["is_compile_supported"] = _is_compile_supported
+    return modules
 
 
 def _is_compile_supported(device: str) -> Any:
@@ -125,14 +125,14 @@ def tokenised(tokenizer: Any) -> Callable[[Sequence[str]], torch.Tensor]:
 
 def _tokens(tokenizer: Any, ids: Callable[[str], Ids], texts: Sequence[str]) -> torch.Tensor:
     room = tokenizer.context_length - 2
-    found = np.zeros((len(texts), tokenizer.context_length), np.int64)
-    found[:, 0] = tokenizer.sot_token_id
-    for line, text in zip(found, texts, strict=True):
+    tokens = np.zeros((len(texts), tokenizer.context_length), np.int64)
+    tokens[:, 0] = tokenizer.sot_token_id
+    for line, text in zip(tokens, texts, strict=True):
         own = [number for word in tokenizer.pat.findall(_clean(tokenizer, text)) for number in ids(word)]
         end = min(len(own), room)
         line[1 : end + 1] = own[:end]
         line[end + 1] = tokenizer.eot_token_id
-    return torch.from_numpy(found)
+    return torch.from_numpy(tokens)
 
 
 def _clean(tokenizer: Any, text: str) -> str:
@@ -145,7 +145,7 @@ def _clean(tokenizer: Any, text: str) -> str:
 def _ids(tokenizer: Any, word: str) -> Ids:
     token = "".join(tokenizer.byte_encoder[byte] for byte in word.encode())
     known = token in tokenizer.cache
-    found = tuple(tokenizer.encoder[part] for part in tokenizer.bpe(token).split(" "))
+    ids = tuple(tokenizer.encoder[part] for part in tokenizer.bpe(token).split(" "))
     if not known:
         tokenizer.cache.pop(token, None)
-    return found
+    return ids

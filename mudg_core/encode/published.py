@@ -51,9 +51,9 @@ def _copy(partition: Partition, clip: Clip, first: int, file: str, writer: Shard
         rows = first + np.arange(part.start, part.stop)
         good, images, texts = _unit(images, texts)
         writer.refuse(_refusals(rows, lines, good, file))
-        found = _metadata(lines, rows, file)
+        metadata = _metadata(lines, rows, file)
         cosine = pa.array(half_cosines(images, texts), pa.float32())
-        table = found.filter(pa.array(good)).set_column(
+        table = metadata.filter(pa.array(good)).set_column(
             SCHEMA.names.index("cosine"), SCHEMA.field("cosine"), cosine
         )
         writer.add(images, texts, table)
@@ -78,8 +78,9 @@ def _unit(images: Float32, texts: Float32) -> tuple[Any, Float32, Float32]:
 def _refusals(rows: Int64, lines: pa.Table, good: Any, file: str) -> list[Refusal]:
     bad = lines.take(pa.array(np.flatnonzero(~good)))
     keys, urls = (_text_column(bad, name) for name in ("key", "url"))
-    told = zip(rows[~good].tolist(), keys, urls, strict=True)
-    return [Refusal(row, key, file, url, "embedding: not finite or zero norm") for row, key, url in told]
+    reason = "embedding: not finite or zero norm"
+    named = zip(rows[~good].tolist(), keys, urls, strict=True)
+    return [Refusal(row, key, file, url, reason) for row, key, url in named]
 
 
 def _lines(partition: Partition) -> Iterator[pa.Table]:

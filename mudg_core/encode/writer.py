@@ -25,32 +25,16 @@ from mudg_core.errors import DataError
 
 ROWS_PER_GROUP = 16_384
 UNGROUPED = "metadata/ungrouped.parquet"
+_TEXT = ("key", "file", "url", "caption", "sha256")
+_SIZES = ("width", "height", "caption_length")
 SCHEMA = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("key", pa.string()),
-        ("file", pa.string()),
-        ("url", pa.string()),
-        ("caption", pa.string()),
-        ("sha256", pa.string()),
-        ("width", pa.int32()),
-        ("height", pa.int32()),
-        ("caption_length", pa.int32()),
-        ("cosine", pa.float32()),
-        ("phash", pa.int64()),
-        ("opt_out", pa.bool_()),
-    ]
+    {"row": pa.int64()}
+    | dict.fromkeys(_TEXT, pa.string())
+    | dict.fromkeys(_SIZES, pa.int32())
+    | {"cosine": pa.float32(), "phash": pa.int64(), "opt_out": pa.bool_()}
 )
 GROUPED = SCHEMA.append(pa.field("duplicate_of", pa.int64()))
-REFUSED_SCHEMA = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("key", pa.string()),
-        ("file", pa.string()),
-        ("url", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
+REFUSED_SCHEMA = pa.schema({"row": pa.int64()} | dict.fromkeys(("key", "file", "url", "reason"), pa.string()))
 BLOCK = 65_536
 COPY, UNLIKE = "near copy of an earlier row", "caption unlike its image"
 

@@ -131,8 +131,8 @@ class Coarse:
         if probes > ORDERED:
             nearest, unsure = best_by_number(values, cells, probes, margin, exact, complete=complete)
         else:
-            found = settle(values.astype(np.float64), cells, probes, margin, exact, complete=complete)
-            nearest, unsure = np.take_along_axis(cells, found.columns, axis=1)[:, :probes], found.unsure
+            order = settle(values.astype(np.float64), cells, probes, margin, exact, complete=complete)
+            nearest, unsure = np.take_along_axis(cells, order.columns, axis=1)[:, :probes], order.unsure
         lines = np.flatnonzero(unsure)
         for part in blocks(len(lines), SCORE_BYTES * self.cells) if len(lines) else ():
             best = ranked(self._cosines(unit[lines[part]]), probes)
@@ -169,10 +169,10 @@ class Coarse:
     @classmethod
     def load(cls, path: Path) -> Coarse:
         try:
-            found = load_file(path)
-            centring = Centring(found["image_mean"], found["text_mean"])
-            routed = bool(found["routed"][0])
-            return cls(centring, found["centroids"], found["weights"], found["bias"], routed)
+            arrays = load_file(path)
+            centring = Centring(arrays["image_mean"], arrays["text_mean"])
+            routed = bool(arrays["routed"][0])
+            return cls(centring, arrays["centroids"], arrays["weights"], arrays["bias"], routed)
         except Exception as error:  # safetensors raises its own kinds
             raise DataError(
                 what=f"not readable as the coarse level of an index: {error}",

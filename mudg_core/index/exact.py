@@ -26,10 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from mudg_core.index.vectors import Bool, Int64
+from mudg_core.index.vectors import Bool, Float64, Int64
 
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
 GRID = 2.0**26
 Scores = NDArray[np.floating]
 Exact = Callable[[Int64, Int64], Scores]  # exact scores of some (line, column), one for each
@@ -68,7 +66,7 @@ def float32_error(dim: int) -> float:
 
 @dataclass(frozen=True)
 class Settled:
-    columns: Int64  # of what was given, best first; of equal scores the lower id
+    columns: Int64  # of the scores, best first; of equal ones the lower id
     scores: Scores  # in that order: exact ones where any other was close
     unsure: Bool  # lines of which the first `wanted` may be others than are here
 

@@ -94,22 +94,13 @@ def load(path: Path, *, rows: int, dim: int) -> Any:
 
 def sizes(index: Any) -> Int64:
     """How many vectors each cell holds."""
-    found: Int64 = get_invlist_sizes(index.invlists)  # type: ignore[no-untyped-call]
-    return np.asarray(found, dtype=np.int64)
-
-
-def read_cells(index: Any, queries: Float32, cells: Int64, neighbors: int) -> Hits:
-    """The best rows of each query among its cells; cell -1 is nothing. A spilled row may occur more than
-    once."""
-    queries = np.ascontiguousarray(queries, np.float32)
-    index.nprobe = cells.shape[1]
-    unused = np.zeros(cells.shape, np.float32)
-    cosines, rows = index.search_preassigned(queries, neighbors, cells, unused)
-    return Hits(rows=np.asarray(rows, np.int64), cosines=np.asarray(cosines, np.float32))
+    counts: Int64 = get_invlist_sizes(index.invlists)  # type: ignore[no-untyped-call]
+    return np.asarray(counts, dtype=np.int64)
 
 
 def read_places(index: Any, queries: Float32, cells: Int64, neighbors: int) -> tuple[Int64, Float32]:
-    """The same by where the hits lie: the number of a cell and a position in it, as 32 bits each."""
+    """Places and scores of the best rows of each query among its cells. A place is the number of a cell and a
+    position in it, as 32 bits each; cell -1 is nothing. A spilled row may occur more than once."""
     queries, cells = np.ascontiguousarray(queries, np.float32), np.ascontiguousarray(cells, np.int64)
     index.nprobe = cells.shape[1]
     shape = len(queries), neighbors
@@ -176,11 +167,11 @@ class Stored:
 
     def rows(self, places: Int64) -> Int64:
         """The row of each place; -1 for nobody."""
-        found = np.full(places.shape, -1, np.int64)
-        flat, into = places.ravel(), found.reshape(-1)
+        rows = np.full(places.shape, -1, np.int64)
+        flat, into = places.ravel(), rows.reshape(-1)
         for cell, at in _by_cell(flat):
             into[at] = self._list(cell)[0][flat[at] & POSITION]
-        return found
+        return rows
 
     def scores(self, queries: Float32, lines: Int64, places: Int64) -> Float32:
         """The exact score of each place with the query of the same line, rounded to float32."""

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from mudg_core.errors import DataError
 from mudg_core.index.exact import exact_cosines_by_row, on_grid
 from mudg_core.index.nearest_cell import assign
-from mudg_core.index.vectors import Float32, Int64, normalised
-
-Float64 = NDArray[np.float64]
+from mudg_core.index.vectors import Float32, Float64, Int64, normalised
 
 TILE = 8192  # pairs assigned at once; shards begin at multiples of it, so that all but the last are full
 SUMMED = 512  # targets summed at once: their copies stay in the cache
@@ -87,14 +85,8 @@ class Partial:
     compared: int  # texts that it is of
 
     def __add__(self, other: Partial) -> Partial:
-        return Partial(
-            self.sums + other.sums,
-            self.counts + other.counts,
-            self.distance + other.distance,
-            self.measured + other.measured,
-            self.mismatched + other.mismatched,
-            self.compared + other.compared,
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Partial(*(mine + theirs for mine, theirs in pairs))
 
 
 class Pool(Protocol):
@@ -131,7 +123,7 @@ def initial(images: NDArray[np.floating], cells: int, seed: int) -> Int64:
     """Which pairs' images the centroids start from."""
     if cells > len(images):
         raise DataError(
-            what=f"{cells} cells asked for, but only {len(images)} training pairs",
+            what=f"index.cells is {cells}, but there are only {len(images)} training pairs",
             where="index.cells",
             fix="lower index.cells or add corpus rows",
         )
@@ -147,8 +139,8 @@ def train(
     """Goes on from `start` (random images, or a checkpoint) until `iterations` are done."""
     state = start
     for _ in range(len(start.history), iterations):
-        found = pool.iterate(state.centroids)
-        state = Clustering(update(state.centroids, found), (*state.history, objectives(found)))
+        total = pool.iterate(state.centroids)
+        state = Clustering(update(state.centroids, total), (*state.history, objectives(total)))
         checkpoint(state)
     if len(state.history) > iterations:
         return state
@@ -219,19 +211,19 @@ def _add_by_cell(sums: Float64, targets: Float32, assigned: Int64) -> None:
         sums[filled] += np.asarray(membership.T @ on_grid(targets[part]))
 
 
-def objectives(found: Partial) -> Objectives:
+def objectives(total: Partial) -> Objectives:
     return Objectives(
-        kmeans=found.distance / DISTANCE_GRID / found.measured,
-        cross_modal=found.mismatched / found.compared,
-        empty_cells=int((found.counts == 0).sum()),
+        kmeans=total.distance / DISTANCE_GRID / total.measured,
+        cross_modal=total.mismatched / total.compared,
+        empty_cells=int((total.counts == 0).sum()),
     )
 
 
-def update(centroids: Float32, found: Partial) -> Float32:
+def update(centroids: Float32, total: Partial) -> Float32:
     """Mean of each cell's targets, normalised; an empty cell takes over half of the largest one."""
-    counts = found.counts[:, None]
-    means = np.where(counts > 0, found.sums / np.maximum(counts, 1), centroids)
-    return _split_for_empty(normalised(means.astype(np.float32)), found.counts)
+    counts = total.counts[:, None]
+    means = np.where(counts > 0, total.sums / np.maximum(counts, 1), centroids)
+    return _split_for_empty(normalised(means.astype(np.float32)), total.counts)
 
 
 def _split_for_empty(centroids: Float32, counts: Int64) -> Float32:

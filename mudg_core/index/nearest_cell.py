@@ -60,12 +60,12 @@ def _assign_block(vectors: Float32, level: _Level, scores: Float32, near: Bool) 
     _only_first(near, np.flatnonzero(~np.isfinite(best)))
     crowded = _crowded(near)
     rows, cells = np.divmod(np.flatnonzero(near), near.shape[1])
-    found, counts = np.empty(len(vectors), np.int64), np.bincount(rows, minlength=len(vectors))
-    found[rows] = cells
+    nearest, counts = np.empty(len(vectors), np.int64), np.bincount(rows, minlength=len(vectors))
+    nearest[rows] = cells
     some = (counts[rows] > 1) & (counts[rows] <= FEW)
-    _compare_few(found, vectors, level.centroids, rows[some], cells[some])
-    _compare_all(found, vectors, level, np.concatenate([crowded, np.flatnonzero(counts > FEW)]))
-    return found
+    _compare_few(nearest, vectors, level.centroids, rows[some], cells[some])
+    _compare_all(nearest, vectors, level, np.concatenate([crowded, np.flatnonzero(counts > FEW)]))
+    return nearest
 
 
 def _crowded(near: Bool) -> Int64:
@@ -82,15 +82,15 @@ def _only_first(near: Bool, lines: Int64) -> None:
     near[lines], near[lines, :1] = False, True
 
 
-def _compare_all(found: Int64, vectors: Float32, level: _Level, lines: Int64) -> None:
+def _compare_all(nearest: Int64, vectors: Float32, level: _Level, lines: Int64) -> None:
     for part in blocks(len(lines), EXACT_BYTES * len(level.centroids)) if len(lines) else ():
         unit = on_grid(normalised(vectors[lines[part]]))
-        found[lines[part]] = (unit @ level.grid.T).argmax(axis=1)
+        nearest[lines[part]] = (unit @ level.grid.T).argmax(axis=1)
 
 
-def _compare_few(found: Int64, vectors: Float32, centroids: Float32, rows: Int64, cells: Int64) -> None:
+def _compare_few(nearest: Int64, vectors: Float32, centroids: Float32, rows: Int64, cells: Int64) -> None:
     """Writes the best of each row's cells. They are written worst first, so that the best one stays."""
     parts = [slice(first, first + PAIRS) for first in range(0, len(rows), PAIRS)]
     exact = [exact_cosines_by_row(normalised(vectors[rows[p]]), centroids[cells[p]]) for p in parts]
     order = np.lexsort((-cells, np.concatenate([np.zeros(0), *exact])))
-    found[rows[order]] = cells[order]
+    nearest[rows[order]] = cells[order]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mudg_core.encode.shard import EmbeddingShard
 from mudg_core.errors import DataError, SettingsError
 from mudg_core.index.exact import exact_cosines_by_row, float32_error
-from mudg_core.index.vectors import Bool, Float16, Float32, Int64, blocks, normalised, usable
+from mudg_core.index.vectors import BLOCK_BYTES, Bool, Float16, Float32, Int64, blocks, normalised, usable
 
 if TYPE_CHECKING:
     from mudg_core.index.coarse import Coarse
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.floating]
 Progress = Callable[[float], None]
 
-BLOCK_BYTES = 128 << 20
 CHECKED = 8192  # texts looked at together
 SPARE = 5  # places nominated beside those that are kept
 FEW = 64  # images for each that is kept: with fewer, exact products of all cost less than looking twice
@@ -120,7 +119,7 @@ def _by_row(rows: Int64) -> Int64 | None:
 
 def _check(texts: Float16 | Float32, images: Float16 | Float32, rows: Int64, keep: int) -> None:
     if keep < 1:
-        raise SettingsError(what=f"{keep} nearest images of each text asked for", fix="ask for at least one")
+        raise SettingsError(what=f"cannot keep {keep} nearest images of each text", fix="keep at least one")
     _check_vectors("texts", texts)
     _check_vectors("images", images)
     if texts.shape[1] != images.shape[1]:

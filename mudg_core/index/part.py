@@ -103,11 +103,11 @@ class Votes:
     sure: Float32
 
     @classmethod
-    def of(cls, pairs: Pairs, found: Sequence[tuple[Int64, Float32]], first: Int64, sure: Float32) -> Votes:
-        """`found` are a text's nearest images in each shard of the part. Those count that would have been
+    def of(cls, pairs: Pairs, nearest: Sequence[tuple[Int64, Float32]], first: Int64, sure: Float32) -> Votes:
+        """`nearest` are a text's nearest images in each shard of the part. Those count that would have been
         among its nearest in the training corpus, so that a new shard is treated as an old one."""
         least = np.asarray(pairs.cosines[:, NEIGHBORS - 1 :]).min(axis=1, keepdims=True)
-        rows = [np.where(cosines >= least, rows, -1) for rows, cosines in found]
+        rows = [np.where(cosines >= least, rows, -1) for rows, cosines in nearest]
         return cls(np.concatenate(rows, axis=1), first, sure)
 
 

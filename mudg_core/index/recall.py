@@ -117,10 +117,10 @@ def recall_at(found_rows: Int64, truth: Int64, k: int) -> Estimate:
     _check(found_rows, truth, k)
     real = truth[:, :k] >= 0
     hit = (truth[:, :k, None] == found_rows[:, None, :k]).any(axis=2) & real
-    asked = real.any(axis=1)
-    if not asked.any():
+    counted = real.any(axis=1)
+    if not counted.any():
         raise DataError(what="no query to measure recall with", fix="hold out at least one caption")
-    shares = hit[asked].sum(axis=1) / real[asked].sum(axis=1)
+    shares = hit[counted].sum(axis=1) / real[counted].sum(axis=1)
     return wilson(_mean(shares), len(shares)) if k == 1 else mean_of(shares)
 
 
@@ -209,7 +209,7 @@ def curves(
     searcher: Searcher,
     queries: Float32,
     truth: Int64,
-    asked: Iterable[tuple[int, float]],
+    costs: Iterable[tuple[int, float]],
     gain: float,
     rerank: int,
     own: Int64 | None = None,
@@ -219,31 +219,31 @@ def curves(
 
     def search(queries: Float32, neighbors: int, probes: int, mass: float, /) -> tuple[Int64, Int64]:
         more = neighbors if own is None else neighbors + 1
-        found = searcher.search(queries, more, Probing(probes, mass, gain), rerank)
-        rows = found.hits.rows if own is None else others(found.hits.rows, own)
-        return rows[:, :neighbors], found.read
+        result = searcher.search(queries, more, Probing(probes, mass, gain), rerank)
+        rows = result.hits.rows if own is None else others(result.hits.rows, own)
+        return rows[:, :neighbors], result.read
 
     searcher.search(queries[:1], 1, Probing(1))  # what the first search loads is not the first point's time
-    return curve(search, queries, truth, asked, searcher.images)
+    return curve(search, queries, truth, costs, searcher.images)
 
 
-def others(found: Int64, own: Int64) -> Int64:
+def others(rows: Int64, own: Int64) -> Int64:
     """The rows found but a query's own one; the rest move up."""
-    itself = found == own[:, None]
+    itself = rows == own[:, None]
     order = np.argsort(itself, axis=1, kind="stable")
-    return np.take_along_axis(np.where(itself, -1, found), order, axis=1)
+    return np.take_along_axis(np.where(itself, -1, rows), order, axis=1)
 
 
 def truth_of(near: Neighbors, samples: Samples, kind: str, removed: list[int]) -> Int64:
     """The true nearest rows of each sample that the index can find: not itself, and none that was removed."""
     part = samples.counts.part(kind)
     rows = near.rows[part]
-    gone = np.isin(rows, removed)
+    excluded = np.isin(rows, removed)
     if kind == "images":
-        gone |= rows == samples.rows[part][:, None]
-    order = np.argsort(gone | (rows < 0), axis=1, kind="stable")
-    kept = np.take_along_axis(np.where(gone, -1, rows), order, axis=1)
-    return kept[:, :NEIGHBORS]
+        excluded |= rows == samples.rows[part][:, None]
+    order = np.argsort(excluded | (rows < 0), axis=1, kind="stable")
+    nearest = np.take_along_axis(np.where(excluded, -1, rows), order, axis=1)
+    return nearest[:, :NEIGHBORS]
 
 
 def own_rows(samples: Samples, kind: str) -> Int64 | None:

@@ -143,10 +143,10 @@ def _mean_loss(inputs: Float32, homes: Int64, layer: Layer) -> float:
     total = count = 0
     for first in range(0, len(inputs), BLOCK):
         part = slice(first, first + BLOCK)
-        found = sums_in_order(_picked(layer.probabilities(inputs[part], 13), homes[part]))
-        found = found[(homes[part] >= 0).any(axis=2)]
-        total += int(np.rint(-same_log(found) * LOSS_GRID).astype(np.int64).sum())
-        count += len(found)
+        probability = sums_in_order(_picked(layer.probabilities(inputs[part], 13), homes[part]))
+        probability = probability[(homes[part] >= 0).any(axis=2)]
+        total += int(np.rint(-same_log(probability) * LOSS_GRID).astype(np.int64).sum())
+        count += len(probability)
     return total / LOSS_GRID / max(1, count)
 
 

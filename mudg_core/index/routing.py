@@ -118,7 +118,7 @@ def _mass_not_reached(scores: NDArray[np.floating], cells: Int64, mass: float) -
     """Whether the cells before each hold less than `mass`. Quick probabilities tell; where they are within
     their error of it, the slow ones do. Either way float64 adds powers that are right to a few last bits, so
     that sums are right to 2^-52 for each cell."""
-    import torch  # here: a run that finds everything made imports this module and should not load torch
+    import torch  # cached runs import this module and do without torch
 
     below = (scores - scores.max(axis=1, keepdims=True)).astype(np.float64)
     quick = torch.from_numpy(below).softmax(dim=1).numpy()
@@ -143,8 +143,8 @@ def highest(scores: NDArray[np.floating], count: int) -> tuple[NDArray[np.floati
     """The best of each line, best first; of equal ones whichever."""
     import torch
 
-    found = torch.from_numpy(scores).topk(count, dim=1)
-    return found.values.numpy(), found.indices.numpy()
+    top = torch.from_numpy(scores).topk(count, dim=1)
+    return top.values.numpy(), top.indices.numpy()
 
 
 def size_penalty(sizes: Int64, gain: float) -> Float32:

@@ -22,8 +22,8 @@ from mudg_core.index.ivf import Hits, Stored, read_places, sizes
 from mudg_core.index.routing import Probing, vectors_read
 from mudg_core.index.vectors import Float32, Int64, as_unit, blocks, normalised
 
-SPARE = 1.4  # hits asked for at first, for each that is wanted, where rows may occur more than once
-MORE = 4  # hits asked for beside those that are wanted, in case they tie with the last one
+SPARE = 1.4  # hits read at first for each that is wanted, where rows may occur more than once
+MORE = 4  # hits read beside those that are wanted, in case they tie with the last one
 HIT_BYTES = 128  # that a hit takes while it is compared
 Fetch = Callable[[Int64], NDArray[np.floating]]  # image features of rows, more exact than the code
 RERANK_BYTES = 1 << 26
@@ -93,8 +93,8 @@ class _Wanted:
     margin: float  # scores closer together than this may be in the wrong order
 
     @property
-    def asked(self) -> int:
-        """Hits asked for at first."""
+    def first_length(self) -> int:
+        """Hits to read at first."""
         return MORE + (int(self.count * SPARE) + 1 if self.spilled else self.count)
 
 
@@ -113,7 +113,7 @@ def read_parts(
     """The best `wanted` different rows in a query's cells, of all parts together. Queries are unit
     vectors."""
     look = _Wanted(wanted, spilled, 2.001 * max(part.error(queries) for part in parts))
-    cut = blocks(len(queries), HIT_BYTES * look.asked * len(parts) + 16 * cells.shape[1])
+    cut = blocks(len(queries), HIT_BYTES * look.first_length * len(parts) + 16 * cells.shape[1])
     each = [_read_block(parts, queries[block], cells[block], look, exact) for block in cut]
     return Hits(np.concatenate([h.rows for h in each]), np.concatenate([h.cosines for h in each]))
 
@@ -132,9 +132,9 @@ def _read_block(
         return scores
 
     margin = np.inf if exact else wanted.margin
-    found = settle(joined.scores, joined.rows, wanted.count, margin, score, complete=True)
-    columns = found.columns[:, : wanted.count]
-    return Hits(np.take_along_axis(joined.rows, columns, axis=1), found.scores[:, : wanted.count])
+    order = settle(joined.scores, joined.rows, wanted.count, margin, score, complete=True)
+    columns = order.columns[:, : wanted.count]
+    return Hits(np.take_along_axis(joined.rows, columns, axis=1), order.scores[:, : wanted.count])
 
 
 def read_part(part: Any, queries: Float32, cells: Int64, wanted: int, spilled: bool) -> Hits:
@@ -145,15 +145,15 @@ def read_part(part: Any, queries: Float32, cells: Int64, wanted: int, spilled: b
 def _nominate(part: Stored, queries: Float32, cells: Int64, wanted: _Wanted) -> _Nominated:
     """A few more than are wanted. Where these may not be all (others tie with the last one, or copies of
     spilled rows crowd them out), twice as many and twice as many again, of which the best are kept."""
-    asked = wanted.asked
-    found = _read(part, queries, cells, asked)
-    short = np.flatnonzero(_incomplete(found, wanted))
+    length = wanted.first_length
+    hits = _read(part, queries, cells, length)
+    short = np.flatnonzero(_incomplete(hits, wanted))
     most = int(vectors_read(cells[short], part.sizes).max()) if len(short) else 0
     while len(short):
-        asked = min(2 * asked, most + 1)  # one more than there are: a list that is not full is complete
-        cut = blocks(len(short), HIT_BYTES * asked)
-        short = np.concatenate([_longer(part, queries, cells, wanted, asked, found, short[at]) for at in cut])
-    return found
+        length = min(2 * length, most + 1)  # one more than there are: a list that is not full is complete
+        cut = blocks(len(short), HIT_BYTES * length)
+        short = np.concatenate([_longer(part, queries, cells, wanted, length, hits, short[at]) for at in cut])
+    return hits
 
 
 def _longer(
@@ -161,16 +161,16 @@ def _longer(
     queries: Float32,
     cells: Int64,
     wanted: _Wanted,
-    asked: int,
+    length: int,
     into: _Nominated,
     lines: Int64,
 ) -> Int64:
     """Puts the best rows of long lists into those that were too short; gives the lines that need still longer
     ones. Only lists as long as all others are kept: thousands of equal images would fill the memory."""
-    found = _read(part, queries[lines], cells[lines], asked)
-    short = _incomplete(found, wanted)
+    hits = _read(part, queries[lines], cells[lines], length)
+    short = _incomplete(hits, wanted)
     sure, done = np.flatnonzero(~short), lines[~short]
-    best = _settled(part, queries[done], _lines(found, sure), wanted)
+    best = _settled(part, queries[done], _lines(hits, sure), wanted)
     into.rows[done], into.scores[done], into.places[done] = -1, -np.inf, -1
     kept = best.rows.shape[1]
     into.rows[done, :kept], into.scores[done, :kept] = best.rows, best.scores
@@ -178,9 +178,9 @@ def _longer(
     return lines[short]
 
 
-def _settled(part: Stored, queries: Float32, found: _Nominated, wanted: _Wanted) -> _Nominated:
+def _settled(part: Stored, queries: Float32, hits: _Nominated, wanted: _Wanted) -> _Nominated:
     """The best rows of complete lists, in their exact order."""
-    joined, _ = _joined([found])
+    joined, _ = _joined([hits])
 
     def score(lines: Int64, columns: Int64) -> Float32:
         return part.scores(queries, lines, joined.places[lines, columns])
@@ -191,38 +191,38 @@ def _settled(part: Stored, queries: Float32, found: _Nominated, wanted: _Wanted)
     return _Nominated(joined.rows[best], scores, joined.places[best])
 
 
-def _lines(found: _Nominated, lines: Int64) -> _Nominated:
-    return _Nominated(found.rows[lines], found.scores[lines], found.places[lines])
+def _lines(hits: _Nominated, lines: Int64) -> _Nominated:
+    return _Nominated(hits.rows[lines], hits.scores[lines], hits.places[lines])
 
 
-def _read(part: Stored, queries: Float32, cells: Int64, asked: int) -> _Nominated:
-    places, scores = read_places(part.index, queries, cells, asked)
+def _read(part: Stored, queries: Float32, cells: Int64, length: int) -> _Nominated:
+    places, scores = read_places(part.index, queries, cells, length)
     return _Nominated(part.rows(places), np.where(places >= 0, scores, -np.inf).astype(np.float32), places)
 
 
-def _incomplete(found: _Nominated, wanted: _Wanted) -> NDArray[np.bool_]:
+def _incomplete(hits: _Nominated, wanted: _Wanted) -> NDArray[np.bool_]:
     """Where a hit that was not asked for may be as good as the last one wanted: the list is full, and holds
     too few rows, or its end is within the margin of that one."""
-    last, many = found.scores[:, wanted.count - 1], np.ones(len(found.rows), np.bool_)
+    last, many = hits.scores[:, wanted.count - 1], np.ones(len(hits.rows), np.bool_)
     if wanted.spilled:
-        different = np.cumsum(~_repeated(found.rows), axis=1)
+        different = np.cumsum(~_repeated(hits.rows), axis=1)
         many = different[:, -1] >= wanted.count
-        at = np.minimum((different < wanted.count).sum(axis=1), found.rows.shape[1] - 1)
-        last = np.take_along_axis(found.scores, at[:, None], axis=1)[:, 0]
-    full = found.rows[:, -1] >= 0
+        at = np.minimum((different < wanted.count).sum(axis=1), hits.rows.shape[1] - 1)
+        last = np.take_along_axis(hits.scores, at[:, None], axis=1)[:, 0]
+    full = hits.rows[:, -1] >= 0
     sure = full & many
-    sure[full] &= last[full] - found.scores[full, -1] > wanted.margin
+    sure[full] &= last[full] - hits.scores[full, -1] > wanted.margin
     return full & ~sure
 
 
 def _joined(each: Sequence[_Nominated]) -> tuple[_Nominated, Int64]:
     """Those of all parts, best first and each row once, and which part each is of."""
-    owners = [np.full(found.rows.shape, number) for number, found in enumerate(each)]
-    again = _repeated(rows := np.concatenate([found.rows for found in each], axis=1))
+    owners = [np.full(hits.rows.shape, number) for number, hits in enumerate(each)]
+    again = _repeated(rows := np.concatenate([hits.rows for hits in each], axis=1))
     if len(each) == 1 and not again.any():
         return each[0], owners[0]
-    scores = np.concatenate([found.scores for found in each], axis=1)
-    places = np.concatenate([found.places for found in each], axis=1)
+    scores = np.concatenate([hits.scores for hits in each], axis=1)
+    places = np.concatenate([hits.places for hits in each], axis=1)
     rows[again], scores[again] = -1, -np.inf
     order = np.arange(len(rows))[:, None], np.argsort(-scores, axis=1, kind="stable")
     part_of = np.concatenate(owners, axis=1)
@@ -251,8 +251,8 @@ def reranked(queries: Float32, hits: Hits, fetch: Fetch, exact: bool = True) -> 
     lines = max(1, RERANK_BYTES // max(1, 4 * hits.rows.shape[1] * queries.shape[1]))
     blocks = [slice(first, first + lines) for first in range(0, len(queries), lines)]
     each = [_reranked(queries[block], hits.rows[block], fetch, exact) for block in blocks]
-    rows = np.concatenate([hits.rows[:0], *(found.rows for found in each)])
-    return Hits(rows, np.concatenate([hits.cosines[:0], *(found.cosines for found in each)]))
+    rows = np.concatenate([hits.rows[:0], *(part.rows for part in each)])
+    return Hits(rows, np.concatenate([hits.cosines[:0], *(part.cosines for part in each)]))
 
 
 def _reranked(queries: Float32, rows: Int64, fetch: Fetch, exact: bool) -> Hits:
@@ -268,13 +268,13 @@ def _reranked(queries: Float32, rows: Int64, fetch: Fetch, exact: bool) -> Hits:
 
     longest = np.sqrt(np.einsum("ij,ij->i", queries, queries).max(initial=1.0))
     margin = 4.004 * float(longest) * (float32_error(queries.shape[1]) + 2.0**-22)
-    found = settle(cosines, rows, rows.shape[1], np.inf if exact else margin, score, complete=True)
-    return Hits(np.take_along_axis(rows, found.columns, axis=1), np.asarray(found.scores, np.float32))
+    order = settle(cosines, rows, rows.shape[1], np.inf if exact else margin, score, complete=True)
+    return Hits(np.take_along_axis(rows, order.columns, axis=1), np.asarray(order.scores, np.float32))
 
 
 def _cosines(queries: Float32, features: Float32) -> Float32:
     """Quick ones; the order of their sums is torch's own affair."""
-    import torch  # here: see `coarse._before`
+    import torch  # cached runs import this module and do without torch
 
     from mudg_core.index.topk import full_precision
 
@@ -282,8 +282,8 @@ def _cosines(queries: Float32, features: Float32) -> Float32:
     with full_precision():
         products = torch.bmm(images, torch.from_numpy(queries).unsqueeze(2)).squeeze(2)
     lengths = torch.linalg.vector_norm(images, dim=2).clamp(min=1e-12)
-    found: Float32 = (products / lengths).numpy()
-    return found
+    cosines: Float32 = (products / lengths).numpy()
+    return cosines
 
 
 def best_columns(rows: Int64, cosines: Float32) -> tuple[Int64, Float32]:

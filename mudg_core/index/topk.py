@@ -119,14 +119,14 @@ def _promising(tops: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
     return floor, promising
 
 
-def _insert(keys: Tensor, texts: Tensor, found: Tensor) -> None:
+def _insert(keys: Tensor, texts: Tensor, new_keys: Tensor) -> None:
     """Keeps the best of each text's old keys and those found for it; `texts` ascend."""
     keep = keys.shape[1]
     counts = texts.bincount(minlength=len(keys))
     changed = counts.nonzero()[:, 0]
     counts = counts[changed]
     owners = torch.cat([changed.repeat_interleave(keep), texts])
-    ranked, order = torch.cat([keys[changed].flatten(), found]).sort(descending=True)
+    ranked, order = torch.cat([keys[changed].flatten(), new_keys]).sort(descending=True)
     ranked = ranked[owners[order].argsort(stable=True)]
     ends = (counts + keep).cumsum(0)
     firsts = (ends - counts - keep)[:, None] + torch.arange(keep, device=keys.device)

@@ -21,8 +21,8 @@ from safetensors.numpy import load_file, save_file
 from mudg_core.encode.shard import EmbeddingShard, gather_images
 from mudg_core.errors import DataError
 from mudg_core.index.coarse import Centring
-from mudg_core.index.kmeans import SAMPLED, Clustering, Float64, PairShard, cut, initial, single_on_grid
-from mudg_core.index.vectors import Float16, Float32, Int64, normalised, normalised_usable, usable
+from mudg_core.index.kmeans import SAMPLED, Clustering, PairShard, cut, initial, single_on_grid
+from mudg_core.index.vectors import Float16, Float32, Float64, Int64, normalised, normalised_usable, usable
 
 LARGEST_SHARE = 10  # of a small corpus, each kind of measuring query takes a tenth at most
 NEIGHBORS = 10  # of each training text
@@ -41,9 +41,9 @@ class Counts:
     images: int
 
     def part(self, kind: str) -> slice:
-        sizes = asdict(self)
-        first = sum(size for name, size in sizes.items() if list(sizes).index(name) < list(sizes).index(kind))
-        return slice(first, first + sizes[kind])
+        kinds, sizes = list(vars(self)), list(vars(self).values())
+        place = kinds.index(kind)
+        return slice(sum(sizes[:place]), sum(sizes[: place + 1]))
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ def _take(
     chosen = sample_lines(sizes, most, seed)
     vectors = [np.asarray(getattr(s, side)[lines]) for s, lines in zip(shards, chosen, strict=True)]
     rows = [shard.rows[lines] for shard, lines in zip(shards, chosen, strict=True)]
-    found, origin = np.concatenate(vectors), np.concatenate(rows)
-    good = np.flatnonzero(usable(found))
+    features, origin = np.concatenate(vectors), np.concatenate(rows)
+    good = np.flatnonzero(usable(features))
     order = np.random.default_rng(seed).permutation(good)
-    return found[order].astype(np.float16), origin[order]
+    return features[order].astype(np.float16), origin[order]
 
 
 def sample_lines(shard_sizes: Sequence[int], most: int, seed: int) -> list[Int64]:
@@ -175,11 +175,11 @@ def check_aligned(texts: Float32, images: Float16, cosines: Float32) -> None:
     """Each text and its image must have the cosine that the search has found for them."""
     for first in range(0, len(texts), BLOCK):
         part = slice(first, first + BLOCK)
-        found = np.einsum("ij,ij->i", texts[part], normalised(images[part]))
-        if wrong := int((np.abs(found - cosines[part]) > TOLERANCE).sum()):
+        computed = np.einsum("ij,ij->i", texts[part], normalised(images[part]))
+        if wrong := int((np.abs(computed - cosines[part]) > TOLERANCE).sum()):
             raise DataError(
-                what=f"{wrong} of {len(found)} training pairs are not the pairs that were found",
-                fix="run again; if it happens again, the embeddings have changed under a running build",
+                what=f"{wrong} of {len(computed)} training pairs have another cosine than the search found",
+                fix="run again; if it happens again, the embeddings have changed during a running build",
             )
 
 
@@ -194,8 +194,8 @@ class TrainingPairs:
     @property
     def centring(self) -> Centring:
         """Only the variants that centre do; for the others nothing is taken away."""
-        found = self.pairs.centring
-        return found if self.variant == "centred" else Centring(found.image * 0, found.text * 0)
+        means = self.pairs.centring
+        return means if self.variant == "centred" else Centring(means.image * 0, means.text * 0)
 
     @property
     def images(self) -> Float16:

@@ -58,8 +58,8 @@ def trial(
 
 def choose_variant(trials: Sequence[Trial]) -> Trial:
     """The one that reads least for recall@10, which ten times as many answers decide as recall@1."""
-    reached = [found for found in trials if found.read_for_recall_at_10 is not None]
-    return min(reached, key=lambda found: found.read_for_recall_at_10 or 0.0) if reached else trials[0]
+    reached = [trial for trial in trials if trial.read_for_recall_at_10 is not None]
+    return min(reached, key=lambda trial: trial.read_for_recall_at_10 or 0.0) if reached else trials[0]
 
 
 def read_for(points: Sequence[tuple[float, float, float]], which: int) -> float | None:
@@ -90,8 +90,8 @@ def _first_home(order: Int64, homes: Int64) -> Int64:
     cells = order.shape[1]
     place = np.empty_like(order)
     np.put_along_axis(place, order, np.arange(cells)[None, :], axis=1)
-    found = np.take_along_axis(place, np.maximum(homes, 0).reshape(len(homes), -1), axis=1)
-    return np.asarray(np.where(homes >= 0, found.reshape(homes.shape), cells).min(axis=2))
+    probe = np.take_along_axis(place, np.maximum(homes, 0).reshape(len(homes), -1), axis=1)
+    return np.asarray(np.where(homes >= 0, probe.reshape(homes.shape), cells).min(axis=2))
 
 
 def _probe_stops(queries: int, cells: int) -> list[Int64]:
@@ -106,5 +106,5 @@ def _mass_stops(scores: NDArray[np.floating], order: Int64) -> list[Int64]:
 
 
 def _point(stop: Int64, read: Int64, rank: Int64, truth: Int64, images: int) -> tuple[float, float, float]:
-    found, there = rank < stop[:, None], truth >= 0
-    return float(read.mean() / images), float(found[:, 0].mean()), float(found[there].mean())
+    reached, there = rank < stop[:, None], truth >= 0
+    return float(read.mean() / images), float(reached[:, 0].mean()), float(reached[there].mean())

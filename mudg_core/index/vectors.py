@@ -90,10 +90,10 @@ def _single(vectors: NDArray[np.floating]) -> Float32:
     as long as its threads stay out: they would wait for those that faiss keeps spinning."""
     if vectors.dtype != np.float16:
         return np.asarray(vectors, dtype=np.float32)
-    import torch  # here: a run that finds everything made imports this module and should not load torch
+    import torch  # cached runs import this module and do without torch
 
-    found: Float32 = torch.from_numpy(np.array(vectors)).float().numpy()
-    return found
+    single: Float32 = torch.from_numpy(np.array(vectors)).float().numpy()
+    return single
 
 
 def blocks(lines: int, bytes_each: int) -> list[slice]:

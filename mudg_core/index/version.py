@@ -69,8 +69,8 @@ def load_version(store: ArtifactStore, index: ArtifactRef) -> IndexVersion:
 
 def shards_of(store: ArtifactStore, embeddings: Iterable[ArtifactRef]) -> tuple[ArtifactRef, ...]:
     """The corpus shards that were embedded."""
-    found = (store.manifest(ref).recipe.parents["shard"] for ref in embeddings)
-    return tuple(shard for shard in found if isinstance(shard, ArtifactRef))
+    shards = (store.manifest(ref).recipe.parents["shard"] for ref in embeddings)
+    return tuple(shard for shard in shards if isinstance(shard, ArtifactRef))
 
 
 def current_version(store: ArtifactStore) -> IndexVersion:

@@ -62,11 +62,11 @@ def crop(images: Tensor, where: Tensor, size: int | None = None) -> Tensor:
 
 def crops(clip: Clip, images: Sequence[Pixels], where: Tensor) -> Tensor:
     """As the model wants them, of images (h, w, 3) of any shapes; those of one shape together."""
-    found = torch.empty(len(images), 3, clip.image_size, clip.image_size, device=clip.device)
+    batch = torch.empty(len(images), 3, clip.image_size, clip.image_size, device=clip.device)
     for shape in {image.shape for image in images}:
         at = [i for i, image in enumerate(images) if image.shape == shape]
-        found[at] = crop(clip.normalise(np.stack([images[i] for i in at])), where[at], clip.image_size)
-    return found
+        batch[at] = crop(clip.normalise(np.stack([images[i] for i in at])), where[at], clip.image_size)
+    return batch
 
 
 @dataclass(frozen=True)

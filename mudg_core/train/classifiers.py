@@ -30,7 +30,7 @@ STAGE = "classifier"
 SCORES = "scores.json"
 VERDICT = "verdict.json"
 DRAWN = "corpus-shard"
-CARD_SETTINGS = ("train.", "dataset.", "augment.")  # settings that somebody who wonders at a model asks for
+CARD_SETTINGS = ("train.", "dataset.", "augment.")  # settings that a card lists
 
 
 def target_of(manifest: Manifest) -> str:
@@ -42,7 +42,7 @@ def copy_out(store: ArtifactStore, ref: ArtifactRef, out: Path, *, force: bool =
     """All files of a classifier in a folder of the user's own, all of them or nothing; says what was written.
     `mudg.json` tells programs what the card tells people."""
     manifest = store.manifest(ref)
-    told: Json = {
+    description: Json = {
         "mudg": __version__,
         "classifier": f"{ref.stage}/{ref.key}",
         "digest": ref.digest,
@@ -53,8 +53,8 @@ def copy_out(store: ArtifactStore, ref: ArtifactRef, out: Path, *, force: bool =
     with new_folder(out, force=force) as folder:
         for name, file in store.files(ref).items():
             shutil.copyfile(file, folder / name)
-        (folder / MARK).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    return told
+        (folder / MARK).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+    return description
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class MadeFrom:
 
 
 def card_facts(
-    store: ArtifactStore, made: MadeFrom, *, target: str, description: str, base: str, temperature: float
+    store: ArtifactStore, parents: MadeFrom, *, target: str, description: str, base: str, temperature: float
 ) -> CardFacts:
     """`base` is the name of the model that was finetuned, as the settings have it."""
-    spec = json.loads(store.file(made.queries, SPEC).read_text())
-    model, dataset = store.manifest(made.model), store.manifest(made.dataset)
-    corpus = store.manifest(made.index)
-    scores = [json.loads(store.file(ref, SCORES).read_text()) for ref in made.scores]
+    spec = json.loads(store.file(parents.queries, SPEC).read_text())
+    model, dataset = store.manifest(parents.model), store.manifest(parents.dataset)
+    corpus = store.manifest(parents.index)
+    scores = [json.loads(store.file(ref, SCORES).read_text()) for ref in parents.scores]
     counts: Any = dataset.facts["per_label"]
     inputs: Any = model.recipe.settings["inputs"]
     return CardFacts(
@@ -99,17 +99,17 @@ def card_facts(
         origins=tuple(_origins(store, dataset)),
         corpus_rows=int(str(corpus.facts["rows"])),
         corpus_shards=len(_refs(corpus, "embeddings")),
-        made_from=made.artifact_keys(),
-        settings=_settings([store.manifest(made.queries), dataset, model]),
+        made_from=parents.artifact_keys(),
+        settings=_settings([store.manifest(parents.queries), dataset, model]),
         scores=_scores(scores[0]) if scores else {},
         over_seeds=tuple(one["mudg"]["single"]["mean"] for one in scores),
-        verdict=read_verdict(store, made.verdict),
-        warnings=_warnings(store, made.warnings),
+        verdict=read_verdict(store, parents.verdict),
+        warnings=_warnings(store, parents.warnings),
     )
 
 
 def read_verdict(store: ArtifactStore, ref: ArtifactRef | None) -> Verdict | None:
-    """What the gate has found, if it was asked."""
+    """The verdict of the gate, if it was asked for."""
     if ref is None:
         return None
     file = store.file(ref, VERDICT)
@@ -134,11 +134,11 @@ def public_name(name: str) -> str:
 
 def _origins(store: ArtifactStore, dataset: Manifest) -> Iterator[Origin]:
     """Which sources the chosen images came from. Only shards that gave some are opened."""
-    shards, found = _refs(dataset, "shards"), dataset.recipe.parents["found"]
-    assert isinstance(found, ArtifactRef)
+    shards, fetched = _refs(dataset, "shards"), dataset.recipe.parents["found"]
+    assert isinstance(fetched, ArtifactRef)
     lines = pq.read_table(store.file(dataset.ref, PROVENANCE), columns=["row", "outcome"])
     rows = lines.filter(pc.equal(lines.column("outcome"), CHOSEN)).column("row")
-    places = pq.read_table(store.file(found, "images.parquet"), columns=["row", "shard"])
+    places = pq.read_table(store.file(fetched, "images.parquet"), columns=["row", "shard"])
     taken = places.filter(pc.is_in(places.column("row"), pa.array(rows.to_pylist(), pa.int64())))
     by_shard = Counter(taken.column("shard").to_pylist())
     images: Counter[tuple[str, str]] = Counter()
@@ -170,8 +170,8 @@ def public_url(url: str) -> str:
 
 
 def _refs(manifest: Manifest, role: str) -> tuple[ArtifactRef, ...]:
-    found = manifest.recipe.parents[role]
-    return (found,) if isinstance(found, ArtifactRef) else found
+    refs = manifest.recipe.parents[role]
+    return (refs,) if isinstance(refs, ArtifactRef) else refs
 
 
 def _settings(manifests: Sequence[Manifest]) -> dict[str, Any]:

@@ -145,8 +145,8 @@ class Encoded:
     def __init__(self, encode: Encode, chunks: Sequence[Tensor]) -> None:
         self._encode, self._chunks = encode, chunks
         self._graph = encode(chunks[0]) if len(chunks) == 1 else None
-        found = self._graph if self._graph is not None else encoded(encode, chunks)
-        self.features = found.detach().requires_grad_()
+        features = self._graph if self._graph is not None else encoded(encode, chunks)
+        self.features = features.detach().requires_grad_()
 
     def backward(self) -> None:
         """From the features' gradient to that of the weights, where it is added to what is there."""

@@ -89,10 +89,10 @@ def check_installed() -> None:
 def _write(file: Path, tower: Tower, word: str, inputs: Tensor) -> Written:
     """Beside its place first, so that nobody ever finds a graph that was not checked."""
     with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as unfinished:
-        made = Path(unfinished, file.name)
+        graph = Path(unfinished, file.name)
         with torch.inference_mode(False), torch.no_grad(), _silent():
-            _trace(made, tower, word, inputs[:2])
-        difference = compare(made, tower, word, inputs)
+            _trace(graph, tower, word, inputs[:2])
+        difference = compare(graph, tower, word, inputs)
         if not difference <= TOLERANCE:
             raise ModelError(
                 what=f"{file.name} differs from torch by {difference:.2g}, and {TOLERANCE:g} is allowed",
@@ -127,10 +127,10 @@ def compare(file: Path, tower: Tower, word: str, inputs: Tensor) -> float:
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     differences = []
     for size in BATCHES:
-        (found,) = session.run(None, {word: inputs[:size].numpy()})
+        (features,) = session.run(None, {word: inputs[:size].numpy()})
         wanted = tower(inputs[:size]).numpy()
-        same = found.shape == wanted.shape
-        differences.append(np.abs(found - wanted).max() if same else np.inf)
+        same = features.shape == wanted.shape
+        differences.append(np.abs(features - wanted).max() if same else np.inf)
     return float(np.max(differences))  # what is not a number stays so, and is no good
 
 

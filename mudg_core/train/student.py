@@ -84,7 +84,7 @@ class Student(nn.Module):
 
     @torch.no_grad()
     def hidden(self, images: Tensor) -> Tensor:
-        """What the first trained block of the vision tower is given: the same for student and teacher."""
+        """The input of the first trained block of the vision tower: the same for student and teacher."""
         return self._vision.lower(images, self._first)
 
     def forward(self, hidden: Tensor) -> Tensor:

@@ -34,11 +34,11 @@ class Vision(Protocol):
     ends: tuple[str, ...]  # how the names of the final norm and projection begin
 
     def lower(self, images: Tensor, first: int) -> Tensor:
-        """What block `first` is given."""
+        """The input of block `first`."""
         ...
 
     def upper(self, hidden: Tensor, first: int) -> Tensor:
-        """Features, from what block `first` is given."""
+        """Features, from the input of block `first`."""
         ...
 
 
@@ -223,9 +223,9 @@ def _only(
 ) -> Tensor:
     """A block's output for the `wanted` tokens of `x` alone; `unseen` marks tokens that they may not see."""
     attn, dim = block.attn, block.attn.embed_dim
-    asked = F.linear(block.ln_1(wanted), attn.in_proj_weight[:dim], attn.in_proj_bias[:dim])
+    queries = F.linear(block.ln_1(wanted), attn.in_proj_weight[:dim], attn.in_proj_bias[:dim])
     known = _after(before, _keys_values(attn, block.ln_1(x)))
-    seen = _attention(attn, _heads(attn, asked), known, None if unseen is None else ~unseen[:, None, None])
+    seen = _attention(attn, _heads(attn, queries), known, None if unseen is None else ~unseen[:, None, None])
     wanted = wanted + block.ls_1(seen)
     out: Tensor = wanted + block.ls_2(block.mlp(block.ln_2(wanted)))
     return out

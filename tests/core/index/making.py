@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from mudg_core.encode.shard import IMAGES, METADATA, TEXTS
 from mudg_core.encode.shard import EmbeddingShard as Shard
+from mudg_core.index.ivf import Hits
 
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
@@ -49,3 +51,13 @@ def world(folder: Path, rows: int, shards: int = 1, seed: int = 0) -> list[Shard
     images, texts = modality_gap(rows, seed)
     parts = np.array_split(np.arange(rows), shards)
     return [shard_of(folder / str(n), part, images[part], texts[part]) for n, part in enumerate(parts)]
+
+
+def read_cells(index: Any, queries: Float32, cells: Int64, neighbors: int) -> Hits:
+    """What faiss itself finds in some cells of each query."""
+    index.nprobe = cells.shape[1]
+    unused = np.zeros(cells.shape, np.float32)
+    cosines, rows = index.search_preassigned(
+        np.ascontiguousarray(queries, np.float32), neighbors, cells, unused
+    )
+    return Hits(np.asarray(rows, np.int64), np.asarray(cosines, np.float32))

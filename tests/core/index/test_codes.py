@@ -12,7 +12,7 @@ from mudg_core.errors import SettingsError
 from mudg_core.index import ivf
 from mudg_core.index.codes import code_bytes, vector_bytes
 from mudg_core.index.ivf import Stored
-from tests.core.index.making import Float32, Int64, sphere
+from tests.core.index.making import Float32, Int64, read_cells, sphere
 
 FACTORY = {
     "flat": "Flat",
@@ -89,7 +89,7 @@ def test_scores_of_faiss_are_within_the_error(code: str) -> None:
     lines = np.repeat(np.arange(30), 400)
     exact = stored.scores(queries, lines, places.ravel()).reshape(30, 400)
     assert np.abs(exact - scores).max() <= stored.error(queries)
-    rows = ivf.read_cells(index, queries, cells, 400).rows
+    rows = read_cells(index, queries, cells, 400).rows
     assert (np.sort(stored.rows(places), axis=1) == np.sort(rows, axis=1)).all()
 
 

@@ -12,7 +12,7 @@ import pytest
 from mudg_core.errors import DataError
 from mudg_core.index import ivf
 from mudg_core.index.codes import code_bytes, vector_bytes
-from tests.core.index.making import Float32, Int64, sphere
+from tests.core.index.making import Float32, Int64, read_cells, sphere
 
 CODES = ["flat", "fp16", "sq8", "sq6", "sq4", "pq8"]
 FULL = Path("/dev/full")
@@ -43,7 +43,7 @@ def test_reading_cells_equals_brute_force_in_them() -> None:
     assert index.ntotal == 300 and ivf.sizes(index).tolist() == np.bincount(cells, minlength=9).tolist()
     chosen = np.array([np.random.default_rng(q).permutation(9)[:3] for q in range(20)])
     chosen[::4, 2] = -1  # these read two cells only
-    hits = ivf.read_cells(index, queries, chosen, 7)
+    hits = read_cells(index, queries, chosen, 7)
     assert (hits.rows.dtype, hits.cosines.dtype) == (np.int64, np.float32)
     for query, read, found, cosines in zip(queries, chosen, hits.rows, hits.cosines, strict=True):
         truth = brute_force(query, images, rows, np.flatnonzero(np.isin(cells, read[read >= 0])))[:7]
@@ -54,7 +54,7 @@ def test_reading_cells_equals_brute_force_in_them() -> None:
 def test_f53_too_few_results_end_in_minus_one() -> None:
     index = ivf.blank("flat", 3, sphere(1, 8)[:0])
     ivf.populate(index, [(np.array([5, 3]), np.array([0, 2]), sphere(2, 8, seed=1))])
-    hits = ivf.read_cells(index, sphere(3, 8, seed=2), np.array([[0, 1, 2], [1, -1, -1], [-1, -1, -1]]), 4)
+    hits = read_cells(index, sphere(3, 8, seed=2), np.array([[0, 1, 2], [1, -1, -1], [-1, -1, -1]]), 4)
     assert set(hits.rows[0, :2].tolist()) == {3, 5} and (hits.rows[0, 2:] == -1).all()
     assert (hits.rows[1:] == -1).all()
 
@@ -66,7 +66,7 @@ def test_each_code_comes_back_from_disk(code: str, tmp_path: Path) -> None:
     index = ivf.populate(blank, [(np.arange(400) + 1000, cells_for(400, 5), images)])
     ivf.write(index, file)
     loaded = ivf.load(file, rows=400, dim=16)
-    before, after = (ivf.read_cells(i, images[:50], every, 5) for i in (index, loaded))
+    before, after = (read_cells(i, images[:50], every, 5) for i in (index, loaded))
     assert before.rows.tolist() == after.rows.tolist()
     assert before.cosines.tobytes() == after.cosines.tobytes()
     assert ivf.sizes(loaded).tolist() == ivf.sizes(index).tolist()
@@ -88,7 +88,7 @@ def test_a_trained_blank_from_disk_is_filled_alike(code: str, tmp_path: Path) ->
     here = ivf.populate(ivf.blank(code, 4, sphere(300, 16, seed=1)), [block])
     every = np.tile(np.arange(4), (9, 1))
     there = ivf.load(tmp_path / "one", rows=70, dim=16)
-    both = [ivf.read_cells(i, sphere(9, 16, seed=5), every, 8) for i in (here, there)]
+    both = [read_cells(i, sphere(9, 16, seed=5), every, 8) for i in (here, there)]
     assert both[0].rows.tolist() == both[1].rows.tolist()
 
 
@@ -112,7 +112,7 @@ def test_cells_do_not_enter_the_code() -> None:
     for code in CODES:
         index = ivf.blank(code, 3, sphere(300, 8))
         ivf.populate(index, [(np.arange(3), np.arange(3), np.repeat(sphere(1, 8, seed=2), 3, axis=0))])
-        hits = ivf.read_cells(index, sphere(1, 8, seed=3), np.arange(3)[None, :], 3)
+        hits = read_cells(index, sphere(1, 8, seed=3), np.arange(3)[None, :], 3)
         assert len(set(hits.cosines[0].tolist())) == 1
 
 

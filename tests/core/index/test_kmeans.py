@@ -155,7 +155,7 @@ def test_f56_twins_share_the_cell_they_came_from() -> None:
 
 
 def test_f48_more_cells_than_points() -> None:
-    with pytest.raises(DataError, match="6 cells asked for, but only 5") as caught:
+    with pytest.raises(DataError, match="cells is 6, but there are only 5") as caught:
         kmeans.cluster(sphere(5, 4), sphere(5, 4), cells=6, iterations=1, seed=0)
     assert caught.value.where == "index.cells"
     found = kmeans.cluster(sphere(5, 4), sphere(5, 4), cells=5, iterations=3, seed=0)

@@ -283,5 +283,5 @@ def test_row_numbers_that_do_not_fit(rows: Int64) -> None:
 
 @pytest.mark.parametrize("keep", [0, -1])
 def test_keep_nothing(keep: int) -> None:
-    with pytest.raises(SettingsError, match="asked for"):
+    with pytest.raises(SettingsError, match="cannot keep"):
         nearest(sphere(3, 8), sphere(4, 8), np.arange(4), keep)

@@ -112,7 +112,7 @@ def test_the_start_is_images_as_they_are_trained_on(variant: str) -> None:
 
 
 def test_f48_more_cells_than_pairs() -> None:
-    with pytest.raises(DataError, match="381 cells asked for, but only 380"):
+    with pytest.raises(DataError, match="cells is 381, but there are only 380"):
         made("paired").start(381, 0)
 
 
