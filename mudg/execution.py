@@ -1,7 +1,8 @@
 """Where a flow is run: in processes of this machine, or on Prefect and Dask; by settings alone.
 
 `compute.executor: auto` takes servers where some are named (`PREFECT_API_URL`, a profile of Prefect's,
-`compute.dask_address`, another `compute.cluster` than this machine), and processes of this machine else.
+`compute.dask_address`, another `compute.cluster` than this machine), else processes of this machine, or this
+process alone if `compute.workers` is 1.
 All find and make the same artifacts. Prefect and Dask are imported only where they are used: they take
 seconds to load.
 """
@@ -37,9 +38,12 @@ def uses_prefect(settings: Settings) -> bool:
 def session(settings: Settings) -> Iterator[Settings]:
     """The settings to call flows with inside the block; servers that have to be started live as long."""
     if not uses_prefect(settings):
-        ready = prepared(settings)
-        if settings.compute.executor == "in-process" or settings.compute.workers == 1:
-            yield ready
+        ready, compute = prepared(settings), settings.compute
+        if compute.executor == "in-process" or (compute.executor == "auto" and compute.workers == 1):
+            from tasks.executors import in_process
+
+            with in_process.closing():
+                yield ready
             return
         from tasks.executors.processes import LocalProcesses, closing
 

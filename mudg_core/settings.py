@@ -108,7 +108,8 @@ class ComputeSettings(Area):
     executor: Literal["auto", "in-process", "processes", "prefect-dask"] = Field(
         "auto",
         description="who runs stages: this process, processes of this machine, or Prefect on Dask; auto: "
-        "Prefect on Dask where PREFECT_API_URL, dask_address or cluster names any of it, else processes",
+        "Prefect on Dask where PREFECT_API_URL, dask_address or cluster names any of it, else processes, or "
+        "this process if workers is 1",
     )
     dask_address: str | None = Field(None, description="scheduler to use; empty starts a cluster")
     cluster: Literal["local", "cuda", "kubernetes", "slurm"] = Field(
@@ -416,6 +417,10 @@ class EvaluateSettings(Area):
     batch_size: int = Field(256, ge=1, le=16_384)
     demo_images_per_class: int | None = Field(
         None, ge=1, le=10_000, description="and style, of the demo world; empty: 20, and 200 in a comparison"
+    )
+    baseline: Literal["nearest-neighbours", "none"] = Field(
+        "nearest-neighbours",
+        description="a second model, of each class's nearest images, to compare with; none: half of the work",
     )
     alpha_points: int = Field(
         5,

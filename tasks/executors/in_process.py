@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 log = logging.getLogger(__name__)
+SAVE_SECONDS = 2.0  # that stages have to save their work when the run is ended
 ending = threading.Event()  # SIGTERM: stages that can save their work do, the others stop
 
 
@@ -123,6 +124,22 @@ class ThreadHost(Host):
 
     def logger(self) -> logging.Logger:
         return logging.getLogger("mudg")
+
+
+@contextmanager
+def closing() -> Iterator[None]:
+    """If the block ends by an error or a signal, batches that are under way are asked to save what they have,
+    and get some seconds for it: threads cannot be ended from outside."""
+    try:
+        yield
+    except BaseException:
+        ending.set()
+        deadline = time.monotonic() + SAVE_SECONDS
+        while _blas.inside and time.monotonic() < deadline:
+            time.sleep(0.05)
+        raise
+    finally:
+        ending.clear()  # a notebook goes on
 
 
 def build(where: str, settings: Settings, recipes: list[Recipe], part: str, host: Host) -> list[ArtifactRef]:

@@ -25,7 +25,7 @@ from mudg_core.errors import OrchestrationError
 from mudg_core.processes import stops_with_parent
 from mudg_core.storage import ArtifactRef, Recipe
 from tasks.executors import in_process
-from tasks.executors.in_process import ThreadHost, build
+from tasks.executors.in_process import SAVE_SECONDS, ThreadHost, build
 from tasks.executors.report_socket import report_address, send_to
 from tasks.policy import Stage
 from tasks.run import Progress, Run, silent
@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 LOST_WORKERS = 3  # by one batch, one after the other: then it is the batch
 IDLE_SECONDS = 600  # after which a worker ends by itself
 WAIT_SECONDS = 86_400.0  # for a batch that stands in line
-SAVE_SECONDS = 2.0  # that stages have to save their work when the run is ended
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 
 
