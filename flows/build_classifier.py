@@ -35,6 +35,10 @@ NEAREST_NEIGHBOURS: Json = {
 }
 
 
+# Of a report's settings: what changes no figure, and the baseline, which its figures show.
+NOT_REPORTED: Json = {"storage": True, "gc": True, "compute": True, "evaluate": {"baseline"}}
+
+
 @dataclass(frozen=True)
 class Dataset:
     """What was found for a target; `by_seed` has a training set for each of its seeds."""
@@ -79,6 +83,7 @@ class ClassifierBuild:
     classifier: ArtifactRef
     report: ArtifactRef
     records: list[StageRecord]
+    baseline_records: list[StageRecord] = field(default_factory=list)  # those of `records` for the baseline
 
     @property
     def verdicts(self) -> list[ArtifactRef]:
@@ -108,19 +113,21 @@ def _build(run: Run, target: Target) -> ClassifierBuild:
     started = start(run, target, version, evaluation)
     held_out = start_holding_out(run, target, version, started.data) if settings.gate.enabled else None
     other = f"{target.name}, nearest neighbours"
-    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), run.records, other)
-    plain = start(baseline, target, version, evaluation) if evaluation else None
+    baseline = Run(settings.replace(NEAREST_NEIGHBOURS), part=other)
+    compared = evaluation and settings.evaluate.baseline != "none"
+    plain = start(baseline, target, version, evaluation) if compared else None
     untrained = start_untrained(run, started.data.queries, evaluation) if evaluation else None
     mudg = started.finish()
     judged = start_judging(run, mudg, held_out.results()) if held_out else None
     scores: list[ArtifactRef] = []
-    if evaluation and plain and untrained:
-        scores = compare(run, evaluation, untrained.results()[0], mudg, plain.finish())
+    if evaluation and untrained:
+        scores = compare(run, evaluation, untrained.results()[0], mudg, plain.finish() if plain else None)
+    run.records.extend(baseline.records)
     mudg = replace(mudg, verdicts=judged.results() if judged else [])
     warnings = warnings_of(run, version, mudg.data)
     classifier = give(run, target, version, mudg, scores, warnings)
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
-    return ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records)
+    return ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records, baseline.records)
 
 
 def collect(run: Run, target: Target) -> ArtifactRef:
@@ -236,19 +243,21 @@ def start_judging(run: Run, arm: Arm, held_out: Sequence[ArtifactRef]) -> Pendin
 
 
 def compare(
-    run: Run, evaluation: ArtifactRef, untrained: ArtifactRef, mudg: Arm, plain: Arm
+    run: Run, evaluation: ArtifactRef, untrained: ArtifactRef, mudg: Arm, plain: Arm | None
 ) -> list[ArtifactRef]:
-    """Scores of the student before finetuning, after plain retrieval, and after the method; one a seed."""
+    """Scores of the student before finetuning, after plain retrieval if there is such an arm, and after the
+    method; one a seed."""
+    arms = {"nearest_neighbours": plain, "mudg": mudg} if plain else {"mudg": mudg}
     jobs = [
         evaluate.job(
-            models=list(pair),
-            names=["nearest_neighbours", "mudg"],
+            models=list(models),
+            names=list(arms),
             queries=mudg.data.queries,
             evaluation=evaluation,
             zero_shot=untrained,
             curve="mudg",
         )
-        for pair in zip(plain.models, mudg.models, strict=True)
+        for models in zip(*(arm.models for arm in arms.values()), strict=True)
     ]
     return evaluate.map(run, jobs)
 
@@ -298,7 +307,7 @@ def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]
         run,
         title=title,
         targets=[target.model_dump(mode="json") for target, _, _, _ in made],
-        settings=run.settings.model_dump(mode="json", exclude={"storage", "gc", "compute"}),
+        settings=run.settings.model_dump(mode="json", exclude=NOT_REPORTED),
         queries=[found.queries for found in data],
         found=[found.found for found in data],
         labels=[found.labels for found in data],

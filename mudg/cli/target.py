@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,13 @@ COLUMNS = {"neighbors": "n", "augmentations": "m", "per_class": "k1", "iteration
 Spec = Annotated[Path, typer.Argument(help="Target spec (YAML).", show_default=False)]
 
 
+class Baseline(StrEnum):
+    """What a classifier is compared with, beside zero-shot."""
+
+    nearest_neighbours = "nearest-neighbours"
+    none = "none"
+
+
 @command(app, "run")
 def target_run(
     spec: Spec,
@@ -32,6 +40,13 @@ def target_run(
     out: Annotated[
         Path | None,
         typer.Option(help="Copy the model there: a new or empty folder.", show_default=False),
+    ] = None,
+    baseline: Annotated[
+        Baseline | None,
+        typer.Option(
+            help="Second model to compare with on evaluation images; none takes half of the time.",
+            show_default="evaluate.baseline",
+        ),
     ] = None,
 ) -> Output:
     """Build a classifier for the classes in SPEC, from the current index.
@@ -53,7 +68,7 @@ def target_run(
 
     target = load_target(spec)
     warn_of_lookalikes(target.classes)
-    settings = flags.settings()
+    settings = flags.settings(more=[f"evaluate.baseline={baseline.value}"] if baseline else ())
     if out is not None:
         from mudg_core.dataset.export import check_place
 
@@ -77,6 +92,7 @@ def target_run(
             classifier = out.expanduser().resolve()
         facts: Any = store.manifest(built.report).facts
         result = accuracies(store, [built]) | counts(built.records) | {"seeds": len(built.scores)}
+        result |= {"baseline_seconds": round(sum(one.seconds for one in built.baseline_records), 1)}
         result |= {"models": models, "datasets": [str(ref) for ref in built.mudg.data.by_seed]}
         result |= {"classifier": str(built.classifier), "folder": str(classifier)}
         result |= {"verdicts": [json.loads(store.file(ref, VERDICT).read_text()) for ref in built.verdicts]}
@@ -187,6 +203,11 @@ def target_text(name: str, result: Json) -> str:
     lines += [f"training set: {ref}" for ref in result["datasets"]]
     lines += [f"model: {result['folder']}", f"try it: mudg predict {name} IMAGES"]
     lines += [f"gate, without labels: {verdict['reasons'][0]}" for verdict in result["verdicts"]]
+    if result["baseline_seconds"] >= 1:
+        lines.append(
+            f"the nearest-neighbour baseline took {result['baseline_seconds']:.0f} s of this run: "
+            "--baseline none leaves it out"
+        )
     return "".join(f"{line}\n" for line in lines)
 
 

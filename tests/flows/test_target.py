@@ -53,6 +53,23 @@ def test_own_classes_and_folder(place: Place) -> None:
     assert named.replace("images/", f"{folder}/images/") == copied.stdout
 
 
+def test_a_target_without_a_baseline(place: Place) -> None:
+    """What both have in common is the same artifacts; the report has one arm less."""
+    (place.folder / "plain.yaml").write_text(
+        "name: plain\nclasses: [cat, car]\nevaluation: images\n"
+        "settings: {dataset: {per_class: 2}, gate: {enabled: false}}\n"
+    )
+    before = place.digests()
+    alone = place.run("target", "run", "plain.yaml", "--baseline", "none")
+    assert set(alone) >= {"zero_shot", "mudg"} and "nearest_neighbours" not in alone
+    assert alone["baseline_seconds"] == 0 and place.made_since(before)["model"] == 1
+    assert "Nearest neighbours" not in Path(alone["report"]).read_text()
+    before = place.digests()
+    both = place.run("target", "run", "plain.yaml")
+    assert both["mudg"] == alone["mudg"] and "nearest_neighbours" in both
+    assert place.made_since(before)["model"] == 1 and both["classifier"] != alone["classifier"]
+
+
 def test_prompts_are_compared(place: Place) -> None:
     (place.folder / "animals.yaml").write_text(
         "name: animals\nevaluation: demo:animals\nclasses: [cat, dog, fox, wolf, bear, rabbit, pig, horse, "
