@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Output, command
 from mudg.cli.output import size, table_of
@@ -16,27 +17,22 @@ from mudg_core.errors import InputError
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from mudg_core.settings import Json, Settings
-    from mudg_core.storage import Manifest
+    from mudg_core.settings import Json
+    from mudg_core.storage import ArtifactStore, Manifest
     from mudg_core.storage.browse import Lineage
 
 app = typer.Typer()
 SHOWN = 3  # artifacts of one stage below one other: shards are many, and much like each other
 SETTINGS = 160  # characters
 WIDTH = 240
-Name = Annotated[
-    str,
-    typer.Argument(
-        help="A target's name, `stage/beginning-of-key`, a URI, or `index-current`.", show_default=False
-    ),
-]
+Name = Annotated[str, Argument(help="A target's name, `stage/beginning-of-key`, a URI, or `index-current`.")]
 
 
 @command(app, "show")
 def show_artifact(
     artifact: Name,
-    settings: Settings,
-    verify: Annotated[bool, typer.Option("--verify", help="Read every byte and compare checksums.")] = False,
+    store: ArtifactStore,
+    verify: Annotated[bool, Option("--verify", help="Read every byte and compare checksums.")] = False,
 ) -> Output:
     """Show an artifact: its files, facts, settings, and the artifacts it was made from.
 
@@ -44,9 +40,7 @@ def show_artifact(
     """
     from mudg.names import find
     from mudg_core.corpus.takedowns import read_takedowns
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     ref = find(store, artifact)
     if verify:
         store.verify(ref)
@@ -85,13 +79,11 @@ def _manifest_text(lineage: list[Manifest], uri: str) -> str:
 @command(app, "lineage")
 def show_lineage(
     artifact: Name,
-    settings: Settings,
+    store: ArtifactStore,
     children: Annotated[
-        bool, typer.Option("--children", help="Also show what was made from the artifact.")
+        bool, Option("--children", help="Also show what was made from the artifact.")
     ] = False,
-    picture: Annotated[
-        Path | None, typer.Option(help="Also draw the graph (SVG).", show_default=False)
-    ] = None,
+    picture: Annotated[Path | None, Option(help="Also draw the graph (SVG).")] = None,
 ) -> Output:
     """Show what an artifact was made from, back to the corpus: when, how large, by which settings.
 
@@ -99,10 +91,8 @@ def show_lineage(
     """
     from mudg.names import find
     from mudg_core.corpus.takedowns import read_takedowns
-    from mudg_core.storage import ArtifactStore
     from mudg_core.storage.browse import describe, lineage_of
 
-    store = ArtifactStore(settings.storage)
     graph = lineage_of(store, find(store, artifact), children=children)
     if picture is not None:
         _draw(graph, picture)

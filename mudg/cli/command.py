@@ -1,8 +1,9 @@
 """One way to declare a command: the flags that all share, its settings, what it prints and its exit code.
 
-A command is a function that returns an `Output`. A parameter `settings` gets the settings of the call;
-`flags` is for commands that load them later, or on top of a file of their own. Modules that take long to load
-(pydantic is one) are imported in the body of the command that needs them, so that `--help` is quick.
+A command is a function that returns an `Output`. A parameter `settings` gets the settings of the call, and
+`store` the store that they name; `flags` is for commands that load settings later, or on top of a file of
+their own. Modules that take long to load (pydantic is one) are imported in the body of the command that needs
+them, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from mudg.cli.output import console, say, show
@@ -32,22 +34,15 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., "Output | None"])
 REFUSED_BY_DISK = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on the last line.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as one JSON object on the last line.")]
 SettingsFiles = Annotated[
     list[str] | None,
-    typer.Option(
-        "--settings",
-        "-s",
-        metavar="FILE",
-        help="Settings file (YAML), or AREA.NAME=VALUE; may be repeated.",
-        show_default=False,
+    Option(
+        "--settings", "-s", metavar="FILE", help="Settings file (YAML), or AREA.NAME=VALUE; may be repeated."
     ),
 ]
 Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="AREA.NAME=VALUE", help="Change one setting; may be repeated.", show_default=False
-    ),
+    list[str] | None, Option("--set", metavar="AREA.NAME=VALUE", help="Change one setting; may be repeated.")
 ]
 
 
@@ -88,9 +83,11 @@ def command(app: typer.Typer, name: str, *, hidden: bool = False) -> Callable[[F
 
 def _entry(function: Callable[..., Output | None]) -> Callable[..., None]:
     """The function as typer calls it. Types are looked up without importing settings."""
-    hints = get_type_hints(function, localns={"Settings": Any}, include_extras=True)
+    hints = get_type_hints(
+        function, localns=dict.fromkeys(("Settings", "ArtifactStore"), Any), include_extras=True
+    )
     own = inspect.signature(function).parameters
-    injected = own.keys() & {"settings", "flags"}
+    injected = own.keys() & {"settings", "store", "flags"}
     shared: dict[str, Any] = {"as_json": AsJson} if "as_json" not in own else {}
     shared |= {"files": SettingsFiles, "changes": Changes} if injected else {}
 
@@ -99,11 +96,7 @@ def _entry(function: Callable[..., Output | None]) -> Callable[..., None]:
         given = {name: values.pop(name) for name in shared}
         flags = Flags(tuple(given.get("files") or ()), tuple(given.get("changes") or ()), as_json)
         with exit_codes(as_json):
-            if "settings" in injected:
-                values["settings"] = flags.settings()
-            if "flags" in injected:
-                values["flags"] = flags
-            output = function(**values)
+            output = function(**values, **_injected(injected, flags))
             if output is not None:
                 show(output.result, output.text, as_json)
                 if output.exit_code:
@@ -121,6 +114,17 @@ def _entry(function: Callable[..., Output | None]) -> Callable[..., None]:
     entry.__annotations__ = {item.name: item.annotation for item in parameters}
     entry.__doc__ = function.__doc__
     return entry
+
+
+def _injected(names: Set[str], flags: Flags) -> dict[str, Any]:
+    values: dict[str, Any] = {"flags": flags}
+    if "flags" not in names:
+        values["settings"] = flags.settings()
+    if "store" in names:
+        from mudg_core.storage import ArtifactStore
+
+        values["store"] = ArtifactStore(values["settings"].storage)
+    return {name: values[name] for name in names}
 
 
 class _PlainHelp:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Flags, Output, command
 from mudg.cli.demo import DEMO_SETTINGS
@@ -24,22 +25,20 @@ QUICK = 20  # steps
 
 @command(app, "compare")
 def run_compare(
-    targets: Annotated[
-        list[str], typer.Argument(help="Target specs (YAML), or demo:NAME.", show_default=False)
-    ],
+    targets: Annotated[list[str], Argument(help="Target specs (YAML), or demo:NAME.")],
     flags: Flags,
     rows: Annotated[
-        str | None, typer.Option(help="Only these rows, separated by commas.", show_default="all")
+        str | None, Option(help="Only these rows, separated by commas.", show_default="all")
     ] = None,
     groups: Annotated[
-        str | None, typer.Option(help="Only these groups of rows, separated by commas.", show_default="all")
+        str | None, Option(help="Only these groups of rows, separated by commas.", show_default="all")
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, max=32, help="Number of seeds, from 0 up.", show_default="each target's own"),
+        Option(min=1, max=32, help="Number of seeds, from 0 up.", show_default="each target's own"),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="20 steps of training: to see that all works, not who wins.")
+        bool, Option("--quick", help="20 steps of training: to see that all works, not who wins.")
     ] = False,
 ) -> Output:
     """Compare MUDG with baselines, ablations and labelled images, on targets with evaluation images.

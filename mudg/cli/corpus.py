@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Output, command, group
 from mudg.cli.output import console, count, table_of
@@ -31,17 +31,16 @@ DERIVED = ("dataset", "model", "classifier", "report")
 @command(app, "add")
 def corpus_add(
     url: Annotated[
-        str, typer.Argument(help="A path, file:///path or s3://bucket/prefix; also one .tar or .parquet.")
+        str, Argument(help="A path, file:///path or s3://bucket/prefix; also one .tar or .parquet.")
     ],
     settings: Settings,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what is there, and register nothing.")
-    ] = False,
+    store: ArtifactStore,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what is there, and register nothing.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Register all of a source again, after its files have changed.")
+        bool, Option("--replace", help="Register all of a source again, after its files have changed.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="With --replace: do it. Without --yes, only show the consequences.")
+        bool, Option("--yes", help="With --replace: do it. Without --yes, only show the consequences.")
     ] = False,
 ) -> Output:
     """Register a source of images. Nothing is copied or embedded yet.
@@ -55,9 +54,7 @@ def corpus_add(
     from rich.markup import escape
 
     from mudg_core.corpus.sources import registry
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     store.check()
     per_shard, place = settings.corpus.rows_per_shard, escape(url)
     with console.status(f"looking at {place} …") as status:
@@ -88,20 +85,16 @@ def corpus_add(
 
 @command(app, "remove")
 def corpus_remove(
-    source: Annotated[str, typer.Argument(help="As `mudg corpus status` shows it; its files may be gone.")],
-    settings: Settings,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it. Without --yes, only show the consequences.")
-    ] = False,
+    source: Annotated[str, Argument(help="As `mudg corpus status` shows it; its files may be gone.")],
+    store: ArtifactStore,
+    yes: Annotated[bool, Option("--yes", help="Do it. Without --yes, only show the consequences.")] = False,
 ) -> Output:
     """Remove a whole source from the pool, and show what that means for the index and for lineage.
 
     For single images, use `mudg takedown`. Example: `mudg corpus remove s3://bucket/laion --yes`
     """
     from mudg_core.corpus.sources import registry
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     url = registry.registered_url(store, source)
     result = consequences(store, url) | {"done": yes}
     if yes:
@@ -110,15 +103,13 @@ def corpus_remove(
 
 
 @command(app, "status")
-def corpus_status(settings: Settings) -> Output:
+def corpus_status(settings: Settings, store: ArtifactStore) -> Output:
     """Show every source: shards, rows, dates, and which rows were refused and why.
 
     Example: `mudg corpus status --json`
     """
     from mudg_core.corpus.sources import registry
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     shards = registry.refs(store)
     states = source_states(store, settings, shards)
     result = {"shards": len(shards), "sources": [state.to_json() for state in states]}

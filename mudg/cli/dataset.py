@@ -7,14 +7,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Output, command, group
 from mudg.cli.output import console, table_of
 from mudg_core.errors import MissingArtifactError
 
 if TYPE_CHECKING:
-    from mudg_core.settings import Json, Settings
+    from mudg_core.settings import Json
     from mudg_core.storage import ArtifactRef, ArtifactStore, Manifest
 
 app = group("List and export the training sets of targets.")
@@ -30,16 +30,14 @@ class Format(StrEnum):
 
 
 @command(app, "list")
-def dataset_list(settings: Settings) -> Output:
+def dataset_list(store: ArtifactStore) -> Output:
     """List training sets: target, seed, number of images, classes and date.
 
     One without a target is a baseline, or its report is not written yet. Example: `mudg dataset list`
     """
     from mudg_core.dataset.export.source import STAGE
-    from mudg_core.storage import ArtifactStore
     from mudg_core.storage.browse import artifacts
 
-    store = ArtifactStore(settings.storage)
     targets = targets_of_datasets(store)
     datasets = [_described(store, manifest, targets) for manifest in artifacts(store, STAGE)]
     rows = [
@@ -52,13 +50,11 @@ def dataset_list(settings: Settings) -> Output:
 
 @command(app, "export")
 def dataset_export(
-    dataset: Annotated[
-        str, typer.Argument(help="A target's name, or `dataset/beginning-of-key`.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Argument(help="A new or empty folder.", show_default=False)],
-    to: Annotated[Format, typer.Option(help="The layout.", show_default=False)],
-    settings: Settings,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    dataset: Annotated[str, Argument(help="A target's name, or `dataset/beginning-of-key`.")],
+    out: Annotated[Path, Argument(help="A new or empty folder.")],
+    to: Annotated[Format, Option(help="The layout.")],
+    store: ArtifactStore,
+    force: Annotated[bool, Option("--force", help="Replace an earlier export.")] = False,
 ) -> Output:
     """Write a training set for other tools, with the source of every image and a README.
 
@@ -70,9 +66,7 @@ def dataset_export(
 
     from mudg.names import DATASET, find
     from mudg_core.dataset.export import Source, export
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     ref = find(store, dataset, DATASET)
     source = Source.open(store, ref, targets_of_datasets(store).get(ref, ()))
     with console.status(f"writing {source.size:,} images to {escape(str(out))} …"):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 import flows
 from mudg.cli.command import Flags, Output, command
@@ -14,6 +15,7 @@ from mudg_core.errors import InputError
 
 if TYPE_CHECKING:
     from mudg_core.settings import Json, Settings
+    from mudg_core.storage import ArtifactStore
 
 app = typer.Typer()
 DEMO_SETTINGS = Path(str(flows.__file__)).with_name("demo.yaml")
@@ -27,7 +29,7 @@ ONE_SEED = (
 def run_demo(
     flags: Flags,
     full: Annotated[
-        bool, typer.Option("--full", help="Three targets with three seeds each (up to 40 minutes).")
+        bool, Option("--full", help="Three targets with three seeds each (up to 40 minutes).")
     ] = False,
 ) -> Output:
     """Run the whole pipeline on the built-in demo world: no server, account or download.
@@ -55,19 +57,14 @@ def run_demo(
 
 @command(app, "search")
 def run_search(
-    text: Annotated[
-        str, typer.Argument(help='What to look for, e.g. "a photo of a red boat".', show_default=False)
-    ],
+    text: Annotated[str, Argument(help='What to look for, e.g. "a photo of a red boat".')],
     settings: Settings,
-    neighbors: Annotated[
-        int, typer.Option("--neighbors", "-n", min=1, max=1000, help="Number of images.")
-    ] = 10,
+    store: ArtifactStore,
+    neighbors: Annotated[int, Option("--neighbors", "-n", min=1, max=1000, help="Number of images.")] = 10,
     probes: Annotated[
-        int | None, typer.Option(min=1, help="Number of cells to read.", show_default="index.probes")
+        int | None, Option(min=1, help="Number of cells to read.", show_default="index.probes")
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Also save the images as one picture.", show_default=False)
-    ] = None,
+    save: Annotated[Path | None, Option(help="Also save the images as one picture.")] = None,
 ) -> Output:
     """Search the current index with a sentence.
 
@@ -77,9 +74,7 @@ def run_search(
         raise InputError(what="the text to look for is empty or longer than 1000 characters")
     from mudg.search import search
     from mudg_core.index.version import current_version
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     hits = search(store, current_version(store), settings, text, neighbors, probes)
     if save is not None:
         hits.save(save)

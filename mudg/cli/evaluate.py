@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Output, command
 from mudg.cli.output import console, table_of
@@ -28,25 +29,19 @@ PAIRS = 10
 def evaluate(
     model: Annotated[
         str,
-        typer.Argument(
-            help="A model's folder, a target's name, `classifier/beginning-of-key`, or ARCHITECTURE/TAG.",
-            show_default=False,
+        Argument(
+            help="A model's folder, a target's name, `classifier/beginning-of-key`, or ARCHITECTURE/TAG."
         ),
     ],
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="Labelled images: a dataset's folder, LAYOUT:PATH, or demo:TARGET.", show_default=False
-        ),
-    ],
+    data: Annotated[str, Argument(help="Labelled images: a dataset's folder, LAYOUT:PATH, or demo:TARGET.")],
     settings: Settings,
     classes: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Class names of a model that has none: a list or a dataset.", show_default="those of DATA"
         ),
     ] = None,
-    template: Annotated[str, typer.Option(help="Prompt of a model that has none.")] = "a photo of a {}.",
+    template: Annotated[str, Option(help="Prompt of a model that has none.")] = "a photo of a {}.",
 ) -> Output:
     """Measure a model on labelled images: accuracy by domain and class, confusions, calibration.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Output, command, group
 from mudg.cli.output import table_of
@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 app = group("Build, measure and manage the index of the image pool.")
 MOST_REMOVED = 100_000
 ROWS_FIX = "`mudg search --json` shows the rows of images"
-Verbose = Annotated[bool, typer.Option("--verbose", help="Also print the tables: variants, recall by cost.")]
+Verbose = Annotated[bool, Option("--verbose", help="Also print the tables: variants, recall by cost.")]
 
 
 @command(app, "build")
 def index_build(
     settings: Settings,
     retrain: Annotated[
-        bool,
-        typer.Option("--retrain", help="Train the cells on all shards, even if the current ones would do."),
+        bool, Option("--retrain", help="Train the cells on all shards, even if the current ones would do.")
     ] = False,
     verbose: Verbose = False,
 ) -> Output:
@@ -46,8 +45,9 @@ def index_build(
 
 @command(app, "remove")
 def index_remove(
-    rows: Annotated[list[int], typer.Argument(help="Corpus rows, as `mudg search --json` shows them.")],
+    rows: Annotated[list[int], Argument(help="Corpus rows, as `mudg search --json` shows them.")],
     settings: Settings,
+    store: ArtifactStore,
     verbose: Verbose = False,
 ) -> Output:
     """Leave rows out of the index only, in a new version that becomes current.
@@ -59,29 +59,25 @@ def index_remove(
     Example: `mudg index remove 4711 4712`
     """
     from mudg_core.index.version import current_version, unknown_rows
-    from mudg_core.storage import ArtifactStore
 
     if not rows or min(rows) < 0 or len(rows) > MOST_REMOVED:
         raise InputError(
             what=f"{len(rows)} rows to remove: give between 1 and {MOST_REMOVED:,} row numbers from 0 up",
             fix=ROWS_FIX,
         )
-    store = ArtifactStore(settings.storage)
     if unknown := unknown_rows(store, current_version(store), rows):
         raise InputError(what=f"rows {unknown[:10]} are not in the index", fix=ROWS_FIX)
     return _build(settings, False, rows, verbose)
 
 
 @command(app, "list")
-def index_list(settings: Settings) -> Output:
+def index_list(store: ArtifactStore) -> Output:
     """List the versions that were current, newest first.
 
     Example: `mudg index list`
     """
     from mudg_core.index.version import history
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     rows = []
     for item in history(store):
         state = "current" if item.current else "withdrawn" if item.withdrawn else ""
@@ -97,11 +93,10 @@ def index_list(settings: Settings) -> Output:
 
 @command(app, "promote")
 def index_promote(
-    index: Annotated[
-        str, typer.Argument(help="`index/beginning-of-key`, or the target it served.", show_default=False)
-    ],
+    index: Annotated[str, Argument(help="`index/beginning-of-key`, or the target it served.")],
     settings: Settings,
-    force: Annotated[bool, typer.Option("--force", help="Skip the recall check.")] = False,
+    store: ArtifactStore,
+    force: Annotated[bool, Option("--force", help="Skip the recall check.")] = False,
 ) -> Output:
     """Make a version the current one, if its recall passes the gate.
 
@@ -112,10 +107,8 @@ def index_promote(
     from flows.build_index import check
     from mudg.names import INDEX, find
     from mudg_core.index.version import load_version, promote
-    from mudg_core.storage import ArtifactStore
     from tasks.run import Run
 
-    store = ArtifactStore(settings.storage)
     ref = find(store, index, INDEX)
     load_version(store, ref)
     if not force:
@@ -127,15 +120,13 @@ def index_promote(
 
 
 @command(app, "rollback")
-def index_rollback(settings: Settings) -> Output:
+def index_rollback(store: ArtifactStore) -> Output:
     """Go back to the version that was current before.
 
     Example: `mudg index rollback`
     """
     from mudg_core.index.version import rollback
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     removed = _removed_now(store)
     return _now_current(store, rollback(store), removed)
 
@@ -143,13 +134,12 @@ def index_rollback(settings: Settings) -> Output:
 @command(app, "recall")
 def index_recall(
     settings: Settings,
+    store: ArtifactStore,
     index: Annotated[
         str | None,
-        typer.Argument(
-            help="`index/beginning-of-key`, or the target it served.", show_default="the current one"
-        ),
+        Argument(help="`index/beginning-of-key`, or the target it served.", show_default="the current one"),
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Also draw the curves (SVG).", show_default=False)] = None,
+    save: Annotated[Path | None, Option(help="Also draw the curves (SVG).")] = None,
 ) -> Output:
     """Measure recall against exact search, by vectors read and queries a second of CPU time.
 
@@ -160,9 +150,7 @@ def index_recall(
     from mudg.names import INDEX, find
     from mudg_core.index.version import current_version
     from mudg_core.report.charts.curves import recall_curves
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     ref = find(store, index, INDEX) if index else current_version(store).index
     kinds = {"text queries": "report", "image queries": "images"}
     curves = {words: _curve(store, settings, ref, kind) for words, kind in kinds.items()}
@@ -176,8 +164,9 @@ def index_recall(
 @command(app, "tune")
 def index_tune(
     settings: Settings,
-    recall: Annotated[float, typer.Option(min=0.01, max=1.0, help="The recall to reach.")] = 0.9,
-    at: Annotated[int, typer.Option(help="Recall of how many nearest images: 1 or 10.")] = 1,
+    store: ArtifactStore,
+    recall: Annotated[float, Option(min=0.01, max=1.0, help="The recall to reach.")] = 0.9,
+    at: Annotated[int, Option(help="Recall of how many nearest images: 1 or 10.")] = 1,
 ) -> Output:
     """Find the cheapest search settings that reach a recall.
 
@@ -189,10 +178,8 @@ def index_tune(
         raise InputError(what=f"recall at {at} is not measured", fix="use --at 1 or --at 10")
     from mudg_core.index.recall import cheapest
     from mudg_core.index.version import current_version
-    from mudg_core.storage import ArtifactStore
 
     neighbors: At = 1 if at == 1 else 10
-    store = ArtifactStore(settings.storage)
     index = current_version(store).index
     best = cheapest(_curve(store, settings, index, "tuning"), recall, neighbors)
     if best is None:

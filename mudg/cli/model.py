@@ -5,30 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Output, command, group
 from mudg.cli.output import console, say, table_of
 from mudg_core.errors import InputError
 
 if TYPE_CHECKING:
-    from mudg_core.settings import Json, Settings
+    from mudg_core.settings import Json
+    from mudg_core.storage import ArtifactStore
 
 app = group("List and export the classifiers of targets.")
 
 
 @command(app, "list")
-def model_list(settings: Settings) -> Output:
+def model_list(store: ArtifactStore) -> Output:
     """List classifiers: target, number of classes and images, gate's alpha and date.
 
     Example: `mudg model list`
     """
     from mudg_core.corpus.takedowns import read_takedowns
-    from mudg_core.storage import ArtifactStore
     from mudg_core.storage.browse import artifacts
     from mudg_core.train.classifiers import STAGE, target_of
 
-    store = ArtifactStore(settings.storage)
     takedowns = read_takedowns(store)
     models: list[Json] = [
         {
@@ -52,12 +51,10 @@ def model_list(settings: Settings) -> Output:
 
 @command(app, "export")
 def model_export(
-    model: Annotated[
-        str, typer.Argument(help="A target's name, or `classifier/beginning-of-key`.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Argument(help="A new or empty folder.", show_default=False)],
-    settings: Settings,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    model: Annotated[str, Argument(help="A target's name, or `classifier/beginning-of-key`.")],
+    out: Annotated[Path, Argument(help="A new or empty folder.")],
+    store: ArtifactStore,
+    force: Annotated[bool, Option("--force", help="Replace an earlier export.")] = False,
 ) -> Output:
     """Copy a target's latest classifier out of the store: weights for open_clip, classes, and a model card.
 
@@ -65,10 +62,8 @@ def model_export(
     """
     from mudg.names import CLASSIFIER, find
     from mudg_core.corpus.takedowns import read_takedowns
-    from mudg_core.storage import ArtifactStore
     from mudg_core.train.classifiers import copy_out
 
-    store = ArtifactStore(settings.storage)
     ref = find(store, model, CLASSIFIER)
     note = read_takedowns(store).note(ref.place)
     result = copy_out(store, ref, out, force=force) | {"out": str(out.expanduser().resolve()), "note": note}
@@ -80,9 +75,7 @@ def model_export(
 
 @command(app, "onnx")
 def model_onnx(
-    folder: Annotated[
-        Path, typer.Argument(help="A folder that `mudg model export` wrote.", show_default=False)
-    ],
+    folder: Annotated[Path, Argument(help="A folder that `mudg model export` wrote.")],
 ) -> Output:
     """Write both towers of an exported model as ONNX graphs beside its weights, checked against torch.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from mudg.cli.command import Flags, Output, command
 from mudg.cli.output import console, count, duration, flop, size, table_of, three_digits
@@ -29,28 +30,28 @@ THIS_MACHINE = "this-machine"
 def run_plan(
     flags: Flags,
     paper: Annotated[
-        bool, typer.Option("--paper", help="The paper's scale, beside the times its authors report.")
+        bool, Option("--paper", help="The paper's scale, beside the times its authors report.")
     ] = False,
     hardware: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="this-machine (its CPUs, measured), a100 (with a cpu-64 as host) or cpu-64.",
             show_default="this-machine, or a100 with --paper",
         ),
     ] = None,
-    devices: Annotated[int, typer.Option(min=1, max=10_000, help="Number of such machines or GPUs.")] = 1,
+    devices: Annotated[int, Option(min=1, max=10_000, help="Number of such machines or GPUs.")] = 1,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows of the corpus.", show_default="those of the corpus")
+        int | None, Option(min=1, help="Rows of the corpus.", show_default="those of the corpus")
     ] = None,
     queries: Annotated[
-        int | None, typer.Option(min=1, help="Queries of the target.", show_default="of ten classes")
+        int | None, Option(min=1, help="Queries of the target.", show_default="of ten classes")
     ] = None,
     pair_images: Annotated[
-        int | None, typer.Option(min=1, help="Images searched for q(p).", show_default="all rows")
+        int | None, Option(min=1, help="Images searched for q(p).", show_default="all rows")
     ] = None,
     evaluation_images: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0, help="Evaluation images of the target.", show_default="evaluate.demo_images_per_class each"
         ),
     ] = None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Flags, command
 from mudg.cli.output import console
@@ -34,33 +35,24 @@ class Prompts(StrEnum):
 def run_predict(
     model: Annotated[
         str,
-        typer.Argument(
-            help="A folder from `mudg model export`, a target's name, or `classifier/beginning-of-key`.",
-            show_default=False,
+        Argument(
+            help="A folder from `mudg model export`, a target's name, or `classifier/beginning-of-key`."
         ),
     ],
     images: Annotated[
         list[str],
-        typer.Argument(
-            help="Files, folders (with all below them), patterns, or - for a list on standard input.",
-            show_default=False,
-        ),
+        Argument(help="Files, folders (with all below them), patterns, or - for a list on standard input."),
     ],
     flags: Flags,
-    top: Annotated[
-        int, typer.Option(min=1, max=1000, help="Number of classes for each image, best first.")
-    ] = 1,
-    prompts: Annotated[Prompts, typer.Option(help="Prompts of the classes.")] = Prompts.single,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV, one line an image.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Write to this file instead of standard output.", show_default=False)
-    ] = None,
+    top: Annotated[int, Option(min=1, max=1000, help="Number of classes for each image, best first.")] = 1,
+    prompts: Annotated[Prompts, Option(help="Prompts of the classes.")] = Prompts.single,
+    as_csv: Annotated[bool, Option("--csv", help="Write CSV, one line an image.")] = False,
+    out: Annotated[Path | None, Option(help="Write to this file instead of standard output.")] = None,
     batch_size: Annotated[
-        int | None,
-        typer.Option(min=1, max=16_384, help="Images at a time.", show_default="32, or 256 on a GPU"),
+        int | None, Option(min=1, max=16_384, help="Images at a time.", show_default="32, or 256 on a GPU")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON, one line an image, and a last line with counts.")
+        bool, Option("--json", help="Write JSON, one line an image, and a last line with counts.")
     ] = False,
 ) -> None:
     """Classify images with a classifier of `mudg target run`.

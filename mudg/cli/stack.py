@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from mudg.cli.command import Flags, Output, command
 from mudg.cli.output import console, say, table_of, tick
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mudg_core.settings import Json, Settings
 
 app = typer.Typer()
-Folder = Annotated[Path, typer.Option(help="Folder with everything of the stack.")]
+Folder = Annotated[Path, Option(help="Folder with everything of the stack.")]
 
 
 @command(app, "up")
@@ -29,13 +30,11 @@ def up(
     folder: Folder = FOLDER,
     ui_port: Annotated[
         int | None,
-        typer.Option(
-            min=1, max=65_535, help="Port of Prefect's UI.", show_default="4200, or the next free one"
-        ),
+        Option(min=1, max=65_535, help="Port of Prefect's UI.", show_default="4200, or the next free one"),
     ] = None,
     s3_port: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=65_535,
             help="First of four consecutive S3 ports; gRPC uses each + 10000.",
@@ -44,7 +43,7 @@ def up(
     ] = None,
     dask_port: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=65_535,
             help="First of two consecutive ports of Dask's scheduler.",
@@ -52,12 +51,11 @@ def up(
         ),
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, max=256, help="Number of Dask workers.", show_default="compute.workers"),
+        int | None, Option(min=1, max=256, help="Number of Dask workers.", show_default="compute.workers")
     ] = None,
     index_cron: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="CRON",
             help="When the index is built, in UTC; `off`: only by hand; `default`: as prefect.yaml says.",
             show_default="as before, or prefect.yaml",
@@ -65,7 +63,7 @@ def up(
     ] = None,
     gpu_limit: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1, help="Number of GPU tasks at a time.", show_default="GPUs, or Dask workers without any"
         ),
     ] = None,
@@ -95,7 +93,7 @@ def up(
 def down(
     folder: Folder = FOLDER,
     wipe: Annotated[
-        bool, typer.Option("--wipe", help="Also delete all that the stack has stored: artifacts and runs.")
+        bool, Option("--wipe", help="Also delete all that the stack has stored: artifacts and runs.")
     ] = False,
 ) -> Output:
     """Stop what `mudg up` has started, and nothing else. What the stack has stored stays.

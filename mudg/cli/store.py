@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from mudg.cli.command import Output, command
 from mudg.cli.output import age, console, say, size, table_of
@@ -35,31 +36,23 @@ WHAT = {
     "classifier": "marked: its model was trained on it; stop using it",
     "report": "marked: may show it; delete copies that you have published",
 }
-Urls = Annotated[
-    list[str] | None, typer.Option(help="Address of an image; may be repeated.", show_default=False)
-]
+Urls = Annotated[list[str] | None, Option(help="Address of an image; may be repeated.")]
 Rows = Annotated[
-    list[int] | None,
-    typer.Option(help="Corpus row, as `mudg search --json` shows it; may be repeated.", show_default=False),
+    list[int] | None, Option(help="Corpus row, as `mudg search --json` shows it; may be repeated.")
 ]
-Listed = Annotated[
-    Path | None,
-    typer.Option("--file", help="A text file: one address or row number a line.", show_default=False),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
+Listed = Annotated[Path | None, Option("--file", help="A text file: one address or row number a line.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would change, and change nothing.")]
 
 
 @command(app, "gc")
 def gc(
     settings: Settings,
+    store: ArtifactStore,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be deleted, and why the rest stays.")
+        bool, Option("--dry-run", help="Show what would be deleted, and why the rest stays.")
     ] = False,
     older_than: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AGE", help="30d or 12h, instead of the days in the settings.", show_default=False
-        ),
+        str | None, Option(metavar="AGE", help="30d or 12h, instead of the days in the settings.")
     ] = None,
 ) -> Output:
     """Delete what nothing needs any more, in two steps: condemned now, deleted by a later run.
@@ -70,11 +63,9 @@ def gc(
 
     Example: `mudg gc --dry-run`
     """
-    from mudg_core.storage import ArtifactStore
     from mudg_core.storage.gc.collect import collect_garbage
     from mudg_core.storage.gc.retention import ACTIONS
 
-    store = ArtifactStore(settings.storage)
     term = age(older_than) if older_than else None
     with console.status("looking at everything in the store …"):
         done = collect_garbage(store, settings.gc, dry_run=dry_run, older_than=term)
@@ -120,6 +111,7 @@ def show_settings(settings: Settings) -> Output:
 @command(app, "takedown")
 def takedown(
     settings: Settings,
+    store: ArtifactStore,
     url: Urls = None,
     row: Rows = None,
     listed: Listed = None,
@@ -136,9 +128,7 @@ def takedown(
     """
     from mudg_core.corpus.takedowns import Takedowns, read_takedowns, remember
     from mudg_core.dataset.takedowns import mark_touched, touched
-    from mudg_core.storage import ArtifactStore
 
-    store = ArtifactStore(settings.storage)
     urls, rows = read_list(url or (), row or (), listed)
     version = _version(store)
     more = Takedowns.of(_images(store, version, rows), urls).with_bytes(_metadata_files(store, version))
@@ -159,6 +149,7 @@ def takedown(
 @command(app, "forget", hidden=True)
 def forget(
     settings: Settings,
+    store: ArtifactStore,
     url: Urls = None,
     row: Rows = None,
     listed: Listed = None,
@@ -166,7 +157,7 @@ def forget(
 ) -> Output:
     """The earlier name of `mudg takedown`. Example: `mudg forget --row 4711`"""
     say("`mudg forget` is now called `mudg takedown`", "yellow")
-    return takedown(settings, url, row, listed, dry_run)
+    return takedown(settings, store, url, row, listed, dry_run)
 
 
 def read_list(urls: Sequence[str], rows: Sequence[int], listed: Path | None) -> tuple[list[str], list[int]]:

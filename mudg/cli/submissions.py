@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Flags, Output, command
 from mudg.cli.output import console, say, table_of
@@ -28,15 +29,15 @@ RUN_SECONDS = 120.0  # until the server must have started a run, also one that i
 POLL_SECONDS = 1.0
 LOST_POLLS = 20  # in a row: a server that is started again is waited for
 TASKS = 200
-Which = Annotated[str, typer.Argument(help="A target's name, or a submission's id.", show_default=False)]
+Which = Annotated[str, Argument(help="A target's name, or a submission's id.")]
 
 
 @command(app, "submit")
 def target_submit(
-    spec: Annotated[Path, typer.Argument(help="Target spec (YAML).", show_default=False)],
+    spec: Annotated[Path, Argument(help="Target spec (YAML).")],
     flags: Flags,
-    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")] = False,
-    minutes: Annotated[float, typer.Option(min=0.1, help="With --wait: maximum time in minutes.")] = 1440.0,
+    wait: Annotated[bool, Option("--wait", help="Follow the run to its end.")] = False,
+    minutes: Annotated[float, Option(min=0.1, help="With --wait: maximum time in minutes.")] = 1440.0,
 ) -> Output:
     """Have the team's servers build a classifier for the classes in SPEC, and print where to watch it.
 
@@ -83,7 +84,7 @@ def target_status(which: Which, flags: Flags) -> Output:
 @command(app, "list")
 def target_list(
     flags: Flags,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of submissions.")] = 20,
+    limit: Annotated[int, Option(min=1, max=1000, help="Maximum number of submissions.")] = 20,
 ) -> Output:
     """List submissions, newest first, with the state of their runs.
 

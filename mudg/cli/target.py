@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from mudg.cli.command import Flags, Output, command, group
 from mudg.cli.demo import accuracy_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = group("Build a classifier for a target: a list of classes.")
 COLUMNS = {"neighbors": "n", "augmentations": "m", "per_class": "k1", "iterations": "N"}
-Spec = Annotated[Path, typer.Argument(help="Target spec (YAML).", show_default=False)]
+Spec = Annotated[Path, Argument(help="Target spec (YAML).")]
 
 
 class Baseline(StrEnum):
@@ -37,13 +37,10 @@ class Baseline(StrEnum):
 def target_run(
     spec: Spec,
     flags: Flags,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Copy the model there: a new or empty folder.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, Option(help="Copy the model there: a new or empty folder.")] = None,
     baseline: Annotated[
         Baseline | None,
-        typer.Option(
+        Option(
             help="Second model to compare with on evaluation images; none takes half of the time.",
             show_default="evaluate.baseline",
         ),
@@ -123,11 +120,10 @@ def target_ready() -> Output:
 
 @command(app, "init")
 def target_init(
-    name: Annotated[str, typer.Argument(help="One of `mudg target ready`.", show_default=False)],
-    out: Annotated[Path | None, typer.Argument(help="The file to write.", show_default="NAME.yaml")] = None,
+    name: Annotated[str, Argument(help="One of `mudg target ready`.")],
+    out: Annotated[Path | None, Argument(help="The file to write.", show_default="NAME.yaml")] = None,
     data: Annotated[
-        Path | None,
-        typer.Option(help="Your copy of the dataset: a folder, a list or a split file.", show_default=False),
+        Path | None, Option(help="Your copy of the dataset: a folder, a list or a split file.")
     ] = None,
 ) -> Output:
     """Write a spec of a known task for `mudg target run`.
@@ -157,7 +153,7 @@ def target_init(
 def target_prompts(
     spec: Spec,
     flags: Flags,
-    save: Annotated[Path | None, typer.Option(help="Also draw the study (SVG).", show_default=False)] = None,
+    save: Annotated[Path | None, Option(help="Also draw the study (SVG).")] = None,
 ) -> Output:
     """Compare prompts for the classes in SPEC, by zero-shot accuracy on its evaluation images.
 
