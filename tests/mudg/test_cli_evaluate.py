@@ -77,7 +77,7 @@ def test_any_model_is_asked_by_a_template(tiny_folder: Path, tmp_path: Path) -> 
     [
         (["demo:student", "demo:nothing"], "no demo target"),
         (["demo:student", "nowhere"], "does not exist"),
-        (["nowhere", "{set}"], "needs its tag"),
+        (["nowhere", "{set}"], "nothing in the store is called 'nowhere'"),
         (["demo:student", "{set}", "--template", "no slot"], "exactly one {}"),
         (["{model}", "{set}", "--classes", "names.txt"], "classes of its own"),
         (["{model}", "demo:animals"], "no demo target"),

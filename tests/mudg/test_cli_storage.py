@@ -156,7 +156,7 @@ def test_lineage_as_a_picture(tmp_path: Path) -> None:
     words = " ".join(
         "".join(one.itertext()) for one in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
     )
-    assert "model" in words and "pairs" in words and str(made["pairs"]) in words
+    assert "finetune" in words and "embed" in words and str(made["pairs"]) in words
     assert "index" in words and "Lineage of 4 artifacts in 4 stages" in words
     refused = mudg(tmp_path, "lineage", str(made["pairs"]), "--picture", str(tmp_path / "no/x.svg"), "--json")
     assert refused.exit_code == 2 and "picture" in answer(refused)["what"]
