@@ -27,14 +27,14 @@ class Ended:
 
     code: int
     seconds: float
-    said: str
+    errors: str
     done_before: bool
 
     def assert_interrupted(self, number: signal.Signals) -> None:
-        """What it was at is told before, and nothing after the one line."""
-        assert self.code == 128 + number, self.said
-        assert self.said.endswith(f"{KEPT}\n") and self.said.count(KEPT) == 1, self.said
-        assert "Traceback" not in self.said
+        """Its progress comes before, and nothing after the one line."""
+        assert self.code == 128 + number, self.errors
+        assert self.errors.endswith(f"{KEPT}\n") and self.errors.count(KEPT) == 1, self.errors
+        assert "Traceback" not in self.errors
         assert self.seconds < LONGEST_SECONDS
 
 

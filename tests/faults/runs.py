@@ -40,13 +40,13 @@ class KilledRun:
             )
 
     def processes(self) -> list[int]:
-        wanted = f"FAULTS_MARK={self.mark}".encode()
-        found = []
+        variable = f"FAULTS_MARK={self.mark}".encode()
+        pids = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):
-                if wanted in path.read_bytes().split(b"\0"):
-                    found.append(int(path.parent.name))
-        return found
+                if variable in path.read_bytes().split(b"\0"):
+                    pids.append(int(path.parent.name))
+        return pids
 
     def assert_gone(self, seconds: float = GONE_SECONDS) -> None:
         """Neither the private server nor a worker may outlive the run that started it."""
@@ -57,11 +57,11 @@ class KilledRun:
 
 
 def kill_inside(folder: Path, stage: str, point: str, seconds: float = 300) -> int:
-    """How a run ended that was to be killed inside a stage."""
+    """The exit code of a run that was to be killed inside a stage."""
     run = KilledRun(folder, {"PYTHONPATH": str(KILLER), "KILL_INSIDE": f"{stage}:{point}"})
-    ended = run.start().wait(seconds)
+    code = run.start().wait(seconds)
     run.assert_gone()
-    return ended
+    return code
 
 
 def kill_after(folder: Path, seconds: float, *, whole_group: bool) -> None:

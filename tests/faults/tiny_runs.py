@@ -28,16 +28,16 @@ SECONDS = 240.0
 T = TypeVar("T")
 
 
-def until(found: Callable[[], T | None], what: str, seconds: float = SECONDS) -> T:
+def until(look: Callable[[], T | None], what: str, seconds: float = SECONDS) -> T:
     deadline = time.monotonic() + seconds
-    while (value := found()) is None:
+    while (value := look()) is None:
         assert time.monotonic() < deadline, f"no sign of {what}"
         time.sleep(0.05)
     return value
 
 
 class TinyRun(KilledRun):
-    """One run as a command does it: with a private Prefect server, and a cluster unless it is told of one."""
+    """One run as a command does it: with a private Prefect server, and a cluster unless one is named."""
 
     def begin(self, *numbers: int, **compute: Any) -> None:
         with (self.folder / "runs.log").open("ab") as log:
@@ -51,14 +51,14 @@ class TinyRun(KilledRun):
             )
 
     def ended(self, seconds: float = SECONDS) -> dict[str, Any]:
-        """What it said at its end, which must come in time; and nothing that it started is left."""
+        """Its output, which must come in time; and nothing that it started is left."""
         try:
-            said, _ = self.process.communicate(timeout=seconds)
+            output, _ = self.process.communicate(timeout=seconds)
         finally:
             self.process.kill()
-        assert said, (self.folder / "runs.log").read_text()[-3000:]
+        assert output, (self.folder / "runs.log").read_text()[-3000:]
         self.assert_gone()
-        result: dict[str, Any] = json.loads(said)
+        result: dict[str, Any] = json.loads(output)
         return result
 
     def at(self, number: int) -> int:
@@ -78,8 +78,8 @@ class TinyRun(KilledRun):
     def server(self) -> psutil.Process:
         """Its private Prefect server."""
         children = psutil.Process(self.process.pid).children()
-        (found,) = [child for child in children if "uvicorn" in child.cmdline()]
-        return found
+        (server,) = [child for child in children if "uvicorn" in child.cmdline()]
+        return server
 
 
 @dataclass(frozen=True)
@@ -94,18 +94,14 @@ def dask(folder: Path, workers: int = 1, **extra: str) -> Iterator[Cluster]:
     environment of the workers."""
     file = folder / "scheduler.json"
     file.unlink(missing_ok=True)
-    here = [
-        "--no-dashboard",
-        "--dashboard-address=127.0.0.1:0",
-        "--host=127.0.0.1",
-        f"--scheduler-file={file}",
-    ]
-    alone = ["--no-nanny", "--nthreads=1", "--death-timeout=60", f"--local-directory={folder / 'dask'}"]
-    preload = "--preload=tests.support.tiny"  # or its import would keep a worker from telling that it lives
-    processes = [_start(folder, {}, "scheduler", "--port=0", *here)]
+    common = ["--no-dashboard", "--dashboard-address=127.0.0.1:0", "--host=127.0.0.1"]
+    common.append(f"--scheduler-file={file}")
+    no_nanny = ["--no-nanny", "--nthreads=1", "--death-timeout=60", f"--local-directory={folder / 'dask'}"]
+    preload = "--preload=tests.support.tiny"  # or its import would keep a worker from sending heartbeats
+    processes = [_start(folder, {}, "scheduler", "--port=0", *common)]
     try:
         address = until(lambda: _address(file), "a scheduler")
-        processes += [_start(folder, extra, "worker", preload, *alone, *here) for _ in range(workers)]
+        processes += [_start(folder, extra, "worker", preload, *no_nanny, *common) for _ in range(workers)]
         yield Cluster(address, processes[0])
     finally:
         for process in processes:

@@ -1,8 +1,8 @@
-"""`make attack`: everybody who is not the owner, against a real stack on this machine.
+"""`make attack`: attacks by everybody who is not the owner, on a real stack on this machine.
 
-A page in the owner's browser, another user, whoever may upload a spec, and whoever wrote the links, files and
-models that we read. One table says what was tried and what was refused; the exit code is 1 if anything got
-through, or could not be tried. Some of it needs root, which alone can act as another user: without it the
+By a page in the owner's browser, another user, whoever may upload a spec, and whoever wrote the links, files
+and models that we read. One table lists what was tried and what was refused; the exit code is 1 if anything
+got through, or could not be tried. Some of it needs root, which alone can act as another user: without it the
 table says what was skipped.
 """
 
@@ -23,7 +23,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # as in the tests, before torch is loaded
 
 from mudg.ops.stack.running import Stack, find_stack
 from tests.security import browser_page, files, links, models, other_user, specs
-from tests.security.results import Result, Topic, carried_out, exit_code, table
+from tests.security.results import Result, Topic, exit_code, run_topics, table
 from tests.stack.team import Team
 from tests.support.demo_runs import mudg
 
@@ -43,14 +43,14 @@ def all_attacks() -> list[Result]:
     with tempfile.TemporaryDirectory(prefix="mudg-attack-") as folder:
         Path(folder).chmod(0o755)  # so that only the stack's own modes keep others out
         with _stack(Path(folder, "team")) as team:
-            return carried_out(topics(team, Path(folder)), _tell)
+            return run_topics(topics(team, Path(folder)), _report)
 
 
 def topics(team: Team, folder: Path) -> dict[str, Topic]:
-    own = partial(_made, folder)
+    own = partial(_subfolder, folder)
     return {
-        "a page of another origin": lambda: browser_page.attacks(_found(team), own("page")),
-        "another user of this machine": lambda: other_user.attacks(_found(team), own("user")),
+        "a page of another origin": lambda: browser_page.attacks(_running_stack(team), own("page")),
+        "another user of this machine": lambda: other_user.attacks(_running_stack(team), own("user")),
         "hostile specs and parameters": lambda: specs.attacks(team, own("specs")),
         "hostile links": lambda: links.attacks(own("links")),
         "hostile files": lambda: files.attacks(own("files")),
@@ -58,13 +58,13 @@ def topics(team: Team, folder: Path) -> dict[str, Topic]:
     }
 
 
-def _made(folder: Path, name: str) -> Path:
+def _subfolder(folder: Path, name: str) -> Path:
     place = folder / name
     place.mkdir()
     return place
 
 
-def _found(team: Team) -> Stack:
+def _running_stack(team: Team) -> Stack:
     stack = find_stack(team.folder / ".mudg/stack")
     assert stack is not None, "the stack is not up"
     return stack
@@ -75,18 +75,18 @@ def _stack(folder: Path) -> Iterator[Team]:
     """A stack as its owner has it, and that owner's keys for what looks into the store afterwards."""
     folder.mkdir()
     team = Team(folder)
-    _tell("starting a stack")
+    _report("starting a stack")
     try:
         team.up("--workers", "1", "--index-cron", "off")
         with mock.patch.dict(os.environ, {name: team.environment[name] for name in KEYS}):
             yield team
     finally:
-        _tell("taking the stack down")
+        _report("stopping the stack")
         mudg("down", "--wipe", cwd=folder)
 
 
-def _tell(what: str) -> None:
-    print(f"… {what}", file=sys.stderr, flush=True)
+def _report(progress: str) -> None:
+    print(f"… {progress}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

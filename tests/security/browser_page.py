@@ -17,8 +17,8 @@ from playwright.sync_api import Page
 from mudg.ops.stack.running import Stack
 from tasks.executors.guarded_api import login_url
 from tests.security import rebound
+from tests.security.intruder_requests import EVIL, FETCH, FORM, PEEK, SOCKET, SOCKETS, Call, calls
 from tests.security.owner import Owner
-from tests.security.requests_of_intruders import EVIL, FETCH, FORM, PEEK, SOCKET, SOCKETS, Call, calls
 from tests.security.results import NotTried, Result, attempt
 from tests.stack.browser import page
 

@@ -62,7 +62,7 @@ def attacks(folder: Path) -> Iterator[Result]:
         yield attempt(what, fault, partial(_picture, hostile), case)
     for case, text in HOSTILE.items():
         yield attempt(
-            "settings that cost more than their text is long", 88, partial(_bomb, folder, text), case
+            "settings that cost more than their text is long", 88, partial(_yaml_bomb, folder, text), case
         )
     yield from _terminal(folder)
 
@@ -83,19 +83,19 @@ def _lying_npy(folder: Path, side: str, data: bytes, words: str) -> str:
 def _parquets(folder: Path) -> Iterator[Result]:
     what = "parquet that unpacks to gigabytes"
     for text, words in ((1 << 20, "4096 without address"), (60_000, "unpack to more than 32 MB")):
-        yield attempt(what, 87, partial(_bombed, folder, text, words), f"texts of {text} bytes")
+        yield attempt(what, 87, partial(_parquet_bomb, folder, text, words), f"texts of {text} bytes")
     yield attempt("parquet that claims more rows than it can hold", 87, partial(_too_many_rows, folder))
     for kind in (pa.list_(pa.string()), pa.binary(4)):
         yield attempt("parquet with columns that hold more than texts", 87, partial(_wide, kind), str(kind))
 
 
-def _bombed(folder: Path, text: int, words: str) -> str:
+def _parquet_bomb(folder: Path, text: int, words: str) -> str:
     path = bomb(folder / f"bomb-{text}.parquet", 4096, text)
     command = [sys.executable, "-c", BOMBED, str(path), str(folder / "bomb-store")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    if done.returncode:
-        raise AssertionError(f"the reader died with {done.returncode}: {done.stderr[-200:]}")
-    grown, _, outcome = done.stdout.partition(" ")
+    process = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    if process.returncode:
+        raise AssertionError(f"the reader died with {process.returncode}: {process.stderr[-200:]}")
+    grown, _, outcome = process.stdout.partition(" ")
     memory = int(grown) * (1 if sys.platform == "darwin" else 1024)
     assert words in outcome and memory < MEMORY, f"{memory >> 20} MB: {outcome}"
     return f"{outcome}; {memory >> 20} MB of memory"
@@ -132,17 +132,17 @@ def _tars(folder: Path) -> Iterator[Result]:
         what = "tar members that lead out, links, devices" if out else "tar members with hostile texts"
         yield attempt(what, 71, partial(_member, place, case), f"{case.key[:40]} {case.reason}")
     for name, tail in stopping_tails(shards.JPEG).items():
-        yield attempt("tars that are torn, or claim to be endless", 71, partial(_torn, place, tail), name)
-    yield attempt("any of them wrote a file", 71, partial(_only, place, "a.tar"))
+        yield attempt("tars that are torn, or claim to be endless", 71, partial(_torn_tar, place, tail), name)
+    yield attempt("any of them wrote a file", 71, partial(_check_folder, place, "a.tar"))
 
 
 def _member(folder: Path, case: TarCase) -> str:
-    found = shards.between_neighbours(folder / "a.tar", case.data)
-    assert found == [("a", None), (case.key, case.reason), ("b", None)], found
+    outcomes = shards.between_neighbours(folder / "a.tar", case.data)
+    assert outcomes == [("a", None), (case.key, case.reason), ("b", None)], outcomes
     return case.reason
 
 
-def _torn(folder: Path, tail: bytes) -> str:
+def _torn_tar(folder: Path, tail: bytes) -> str:
     path, good = folder / "a.tar", shards.JPEG
     path.write_bytes(raw_tar.sample("a", good) + raw_tar.sample("b", good) + tail)
     *before, last = shards.reasons(path)
@@ -151,19 +151,19 @@ def _torn(folder: Path, tail: bytes) -> str:
     return last[1]
 
 
-def _only(folder: Path, name: str) -> str:
-    found = [path.name for path in folder.rglob("*")]
-    assert found == [name], f"there are {found}"
+def _check_folder(folder: Path, name: str) -> str:
+    names = [path.name for path in folder.rglob("*")]
+    assert names == [name], f"there are {names}"
     return "nothing was unpacked"
 
 
 def _picture(hostile: Hostile) -> str:
-    found = pictures.reason(hostile.data)
-    assert found == hostile.reason, f"{found}, and not {hostile.reason}"
+    reason = pictures.reason(hostile.data)
+    assert reason == hostile.reason, f"{reason}, and not {hostile.reason}"
     return hostile.reason
 
 
-def _bomb(folder: Path, text: str) -> str:
+def _yaml_bomb(folder: Path, text: str) -> str:
     file = folder / "bomb.yaml"
     file.write_text(text)
     started = time.process_time()
@@ -171,12 +171,12 @@ def _bomb(folder: Path, text: str) -> str:
         try:
             read()
         except (yaml.YAMLError, SettingsError) as error:
-            said = str(error)
+            message = str(error)
         else:
             raise AssertionError("it was read")
     took = time.process_time() - started
     assert took < 3, f"refused after {took:.1f} s"
-    return said
+    return message
 
 
 def _terminal(folder: Path) -> Iterator[Result]:

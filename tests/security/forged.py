@@ -25,8 +25,8 @@ SHELL_SECONDS = 10
 
 @dataclass(frozen=True)
 class Forged:
-    """A certificate that says of itself what the stack's says, and is another. The stack's own, which its
-    servers show to all, is there to be trusted."""
+    """A certificate with the same names as the stack's, and another key. The stack's own, which its servers
+    show to all, is trusted by the attacker."""
 
     folder: Path
     tls: dict[str, str]
@@ -51,13 +51,13 @@ def shells(stack: Stack, folder: Path, forgery: Forged, user: int | None) -> Ite
     cases = {"in plain": {}, "with a forged certificate": {f"WEED_GRPC_{k}": v for k, v in names.items()}}
     shell = partial(_shell, stack, program)
     with ThreadPoolExecutor(len(cases)) as pool:
-        said = dict(zip(cases, pool.map(lambda theirs: shell(theirs, user), cases.values()), strict=True))
+        outputs = dict(zip(cases, pool.map(lambda theirs: shell(theirs, user), cases.values()), strict=True))
     right = shell(PARTS["s3"].environment(stack), None, "fs.ls /buckets/mudg\nexit\n")
-    for how, text in said.items():
-        yield attempt("SeaweedFS by gRPC (weed shell)", 80, partial(_said_nothing, text, right), how)
+    for how, text in outputs.items():
+        yield attempt("SeaweedFS by gRPC (weed shell)", 80, partial(_check_silent, text, right), how)
 
 
-def _said_nothing(text: str, right: str) -> str:
+def _check_silent(text: str, right: str) -> str:
     if "ready" not in right:
         raise NotTried(f"with the right certificate it does not work either: {right[-300:]}")
     assert "ready" not in text and "volume id" not in text.lower(), f"it answered: {text[-300:]}"
@@ -68,16 +68,11 @@ def _shell(
     stack: Stack, program: Path, theirs: dict[str, str], user: int | None, commands: str = COMMANDS
 ) -> str:
     port = stack.state.ports
-    words = [
-        str(program),
-        "shell",
-        f"-master=127.0.0.1:{port['s3-master']}",
-        f"-filer=127.0.0.1:{port['s3-filer']}",
-    ]
+    servers = (f"-master=127.0.0.1:{port['s3-master']}", f"-filer=127.0.0.1:{port['s3-filer']}")
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(program.parent)} | theirs
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        words,
+        [str(program), "shell", *servers],
         env=environment,
         user=user,
         group=user,

@@ -42,34 +42,34 @@ def attacks(folder: Path) -> Iterator[Result]:
         web.stored |= {"poison": many_scans((1000, 990), 2000)}
         expected = _expected(web, canary)
         started = time.monotonic()
-        found = _fetched(web, [*expected, f"{web.url}/good/red"], folder / "links")
+        errors = _download(web, [*expected, f"{web.url}/good/red"], folder / "links")
         took = time.monotonic() - started
-        if found.pop(f"{web.url}/good/red") is not None:
+        if errors.pop(f"{web.url}/good/red") is not None:
             raise NotTried("not even a good link gave an image")
         for url, reason in expected.items():
-            attack = partial(_refused, found.get(url), reason)
+            attack = partial(_refused, errors.get(url), reason)
             yield attempt(_kind(reason), _fault(reason), attack, url[:100])
         yield attempt(
             "a link that drips, and one that never answers", 65, partial(_slow, web, folder / "slow")
         )
-        yield attempt("all of that within a time limit", 65, partial(_in_time, took))
-        yield attempt("anybody reached what is inside", 63, partial(_untouched, canary))
+        yield attempt("all of that within a time limit", 65, partial(_check_time, took))
+        yield attempt("anybody reached what is inside", 63, partial(_check_canary, canary))
 
 
 def _expected(web: HostileWeb, canary: HostileWeb) -> dict[str, str]:
     """The reason that each link must be refused for."""
-    told = {f"{web.url}/{path}": why for path, why in FAILURES.items() if path not in NOT_HOSTILE}
-    told[f"{web.url}/stored/poison"] = "image: too many scans"
-    told |= {url.format(port=web.port): why for url, why in OTHERS.items()}
-    told |= {f"http://{host}:{canary.port}/": "refused: loopback address" for host in SPELT}
+    reasons = {f"{web.url}/{path}": why for path, why in FAILURES.items() if path not in NOT_HOSTILE}
+    reasons[f"{web.url}/stored/poison"] = "image: too many scans"
+    reasons |= {url.format(port=web.port): why for url, why in OTHERS.items()}
+    reasons |= {f"http://{host}:{canary.port}/": "refused: loopback address" for host in SPELT}
     for kind, text in REFUSED.items():
         for address in (one for one in text.split() if one != "127.0.0.2" and "%" not in one):
             host = f"[{address}]" if ":" in address else address
-            told[f"http://{host}:{canary.port}/"] = f"refused: {kind}"
-    return {url: why for url, why in told.items() if "::127.0.0.2" not in url}
+            reasons[f"http://{host}:{canary.port}/"] = f"refused: {kind}"
+    return {url: why for url, why in reasons.items() if "::127.0.0.2" not in url}
 
 
-def _fetched(web: HostileWeb, urls: list[str], out: Path) -> dict[str, Any]:
+def _download(web: HostileWeb, urls: list[str], out: Path) -> dict[str, Any]:
     settings = DownloadSettings(
         allow_networks=("127.0.0.2/32",),
         ports=(web.port,),
@@ -96,10 +96,10 @@ def _fault(reason: str) -> int:
     return next((fault for word, fault in by.items() if word in reason), 61)
 
 
-def _refused(found: str | None, reason: str) -> str:
-    assert found is not None, "it gave an image"
-    assert found == reason, f"{found}, and not {reason}"
-    return found
+def _refused(error: str | None, reason: str) -> str:
+    assert error is not None, "it gave an image"
+    assert error == reason, f"{error}, and not {reason}"
+    return error
 
 
 def _slow(web: HostileWeb, out: Path) -> str:
@@ -116,11 +116,11 @@ def _slow(web: HostileWeb, out: Path) -> str:
     raise AssertionError("they gave images")
 
 
-def _in_time(took: float) -> str:
+def _check_time(took: float) -> str:
     assert took < SECONDS, f"{took:.0f} s"
     return f"{took:.0f} s for all, the JPEG of 2,000 scans among them"
 
 
-def _untouched(canary: HostileWeb) -> str:
+def _check_canary(canary: HostileWeb) -> str:
     assert not canary.hits, f"asked for {dict(canary.hits)}"
     return "the canary heard nothing"

@@ -22,8 +22,8 @@ from mudg.ops.stack.running import Stack, find_stack
 from mudg.ops.stack.state import State, write_state
 from mudg_core.errors import InputError
 from tests.security import forged, stores
+from tests.security.intruder_requests import DASK_LOGS, EVIL, SOCKETS, calls
 from tests.security.owner import Owner
-from tests.security.requests_of_intruders import DASK_LOGS, EVIL, SOCKETS, calls
 from tests.security.results import NeedsRoot, NotTried, Result, attempt
 from tests.security.stores import Try
 
@@ -38,63 +38,65 @@ DASK_PAGES = (
     "/metrics",
 )
 FILES = ("*", "tls/*", "logs/*", "s3/*", "prefect/prefect.db*")
-Told = dict[str, Any]
+Answer = dict[str, Any]
 
 
 def attacks(stack: Stack, folder: Path) -> Iterator[Result]:
     forgery = forged.forge(stack, folder)
     before, owner = stores.Precious(stack), Owner(stack)
     belongings = owner.belongings()
-    tries = [*stores.tries(stack), *_of_prefect(owner), *_of_dask(stack, forgery), *_of_files(stack)]
-    for one, told in zip(tries, _as_intruder(tries, forgery), strict=True):
-        yield attempt(one.tried, one.fault, partial(_judged, one, told), one.case)
+    tries = [*stores.tries(stack), *_prefect_tries(owner), *_dask_tries(stack, forgery), *_file_tries(stack)]
+    for one, answer in zip(tries, _as_intruder(tries, forgery), strict=True):
+        yield attempt(one.tried, one.fault, partial(_judge, one, answer), one.case)
     yield from forged.shells(stack, folder, forgery, _user())
     yield attempt("all of that changed the store", 80, before.same)
     yield attempt("all of that left anything on Prefect's server", 79, lambda: owner.same(belongings))
-    yield attempt("command lines of the stack's processes hold a secret", 80, partial(_command_lines, stack))
-    yield attempt("a port is open beyond this machine", 76, partial(_beyond, stack))
-    yield attempt("a stack's folder prepared by another user is used", 89, partial(_prepared, folder))
+    yield attempt(
+        "command lines of the stack's processes hold a secret", 80, partial(_check_command_lines, stack)
+    )
+    yield attempt("a port is open beyond this machine", 76, partial(_check_addresses, stack))
+    yield attempt("a stack's folder prepared by another user is used", 89, partial(_prepared_folder, folder))
     if _user() is None:
-        yield attempt("the stack's files and processes as another user", 80, _left_to_root)
+        yield attempt("the stack's files and processes as another user", 80, _needs_root)
 
 
 def _user() -> int | None:
     return NOBODY if os.geteuid() == 0 else None
 
 
-def _as_intruder(tries: list[Try], forgery: forged.Forged) -> list[Told]:
-    asked = {"user": _user(), "tls": forgery.tls, "tries": [(one.verb, one.arguments) for one in tries]}
-    done = subprocess.run(
+def _as_intruder(tries: list[Try], forgery: forged.Forged) -> list[Answer]:
+    job = {"user": _user(), "tls": forgery.tls, "tries": [(one.verb, one.arguments) for one in tries]}
+    process = subprocess.run(
         [sys.executable, "-m", "tests.security.intruder"],
-        input=json.dumps(asked),
+        input=json.dumps(job),
         env={"PATH": os.environ["PATH"], "HOME": str(forgery.folder), "PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,
         timeout=SECONDS,
         check=False,
     )
-    if done.returncode:
-        raise NotTried(f"the intruder has failed: {done.stderr[-500:]}")
-    told: list[Told] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    if process.returncode:
+        raise NotTried(f"the intruder has failed: {process.stderr[-500:]}")
+    answers: list[Answer] = json.loads(process.stdout.splitlines()[-1])
+    return answers
 
 
-def _judged(one: Try, told: Told) -> str:
+def _judge(one: Try, answer: Answer) -> str:
     """Only an answer that says no is one: a server that does not answer at all has refused nothing."""
-    if "error" in told:
-        raise NotTried(told["error"])
+    if "error" in answer:
+        raise NotTried(answer["error"])
     if one.verb == "request":
-        if told.get("status") is None or (told["status"] >= 500 and told["status"] not in CLOSED):
-            raise NotTried(str(told))
-        assert told["status"] in CLOSED, f"answered {told['status']}: {told['text'][:200]}"
-        return str(told["status"])
-    assert "refused" in told, told["text"][:200]
-    if told.get("kind") in ("FileNotFoundError", "ConnectionRefusedError"):
-        raise NotTried(told["refused"])
-    return str(told["refused"])
+        if answer.get("status") is None or (answer["status"] >= 500 and answer["status"] not in CLOSED):
+            raise NotTried(str(answer))
+        assert answer["status"] in CLOSED, f"answered {answer['status']}: {answer['text'][:200]}"
+        return str(answer["status"])
+    assert "refused" in answer, answer["text"][:200]
+    if answer.get("kind") in ("FileNotFoundError", "ConnectionRefusedError"):
+        raise NotTried(answer["refused"])
+    return str(answer["refused"])
 
 
-def _of_prefect(owner: Owner) -> Iterator[Try]:
+def _prefect_tries(owner: Owner) -> Iterator[Try]:
     head = {"Content-Type": "application/json"}
     for how, more in {"without": {}, "with a wrong": {"Authorization": "Basic bXVkZzp3cm9uZw=="}}.items():
         for what, (method, path, body) in calls(owner).items():
@@ -108,9 +110,9 @@ def _of_prefect(owner: Owner) -> Iterator[Try]:
         )
 
 
-def _of_dask(stack: Stack, forgery: forged.Forged) -> Iterator[Try]:
+def _dask_tries(stack: Stack, forgery: forged.Forged) -> Iterator[Try]:
     """The scheduler, and every port of workers and nannies but those that serve pages."""
-    secured: dict[str, tuple[str, Told | None]] = {
+    secured: dict[str, tuple[str, Answer | None]] = {
         "in plain": ("tcp", None),
         "with a forged certificate": ("tls", forgery.tls),
     }
@@ -138,7 +140,7 @@ def _listening(process: psutil.Process) -> list[Any]:
     return [one for one in process.net_connections() if one.status == psutil.CONN_LISTEN]
 
 
-def _of_files(stack: Stack) -> Iterator[Try]:
+def _file_tries(stack: Stack) -> Iterator[Try]:
     if _user() is None:
         return
     for path in sorted({path for pattern in FILES for path in stack.folder.glob(pattern) if path.is_file()}):
@@ -154,7 +156,7 @@ def _of_files(stack: Stack) -> Iterator[Try]:
         yield Try("SeaweedFS by its sockets in /tmp", 80, "unix_socket", [str(path)], path.name)
 
 
-def _command_lines(stack: Stack) -> str:
+def _check_command_lines(stack: Stack) -> str:
     """Everybody may read those."""
     secrets = (stack.keys.secret, stack.keys.internal, stack.keys.prefect.partition(":")[2])
     lines = [" ".join(process.cmdline()) for process in marked(stack.state.id)]
@@ -164,17 +166,17 @@ def _command_lines(stack: Stack) -> str:
     return f"none of {len(lines)}; the folder has mode {mode:o}"
 
 
-def _beyond(stack: Stack) -> str:
-    found = {one.laddr.ip for process in marked(stack.state.id) for one in _listening(process)}
-    assert found == {"127.0.0.1"}, f"open at {found}"
+def _check_addresses(stack: Stack) -> str:
+    addresses = {one.laddr.ip for process in marked(stack.state.id) for one in _listening(process)}
+    assert addresses == {"127.0.0.1"}, f"open at {addresses}"
     return "all listen on 127.0.0.1"
 
 
-def _left_to_root() -> str:
+def _needs_root() -> str:
     raise NeedsRoot("nobody else can act as another user")
 
 
-def _prepared(folder: Path) -> str:
+def _prepared_folder(folder: Path) -> str:
     """Its settings would become our environment."""
     place = folder / "prepared"
     place.mkdir()

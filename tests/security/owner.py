@@ -1,4 +1,4 @@
-"""What the owner of a stack sees of it: by this the harm is measured that an attack has done."""
+"""What the owner of a stack sees of it: attacks are judged by whether it has changed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.security.results import NotTried
 
 SECONDS = 30.0
 LISTED = ("work_pools", "deployments", "flows", "flow_runs", "block_documents", "variables", "automations")
-BY_ITSELF = "auto_scheduled"  # what the server says of runs that its own schedules have made
-KEPT = ("name", "pull_steps", "entrypoint", "value", "path")
+SCHEDULED = "auto_scheduled"  # the server marks runs of its own schedules so
+COMPARED = ("name", "pull_steps", "entrypoint", "value", "path")
 
 
 class Owner:
@@ -36,25 +36,25 @@ class Owner:
     def belongings(self) -> dict[str, list[Any]]:
         """All that an intruder might make, change or delete."""
         try:
-            found = {what: self.ask(f"{what}/filter", {}) for what in LISTED}
+            listed = {kind: self.ask(f"{kind}/filter", {}) for kind in LISTED}
         except httpx.HTTPError as error:
             raise NotTried(f"the server does not answer its owner: {error}") from error
         return {
-            what: sorted(_told(one) for one in items if not one.get(BY_ITSELF))
-            for what, items in found.items()
+            kind: sorted(_summary(item) for item in items if not item.get(SCHEDULED))
+            for kind, items in listed.items()
         }
 
     def same(self, before: dict[str, list[Any]]) -> str:
         now = self.belongings()
-        changed = {what: now[what] for what in before if now[what] != before[what]}
+        changed = {kind: now[kind] for kind in before if now[kind] != before[kind]}
         assert not changed, f"changed: {changed}"
         return "nothing was made or changed"
 
     def deployment(self, name: str) -> dict[str, Any]:
-        found = self.ask("deployments/filter", {"deployments": {"name": {"any_": [name]}}})
-        if not found:
+        deployments = self.ask("deployments/filter", {"deployments": {"name": {"any_": [name]}}})
+        if not deployments:
             raise NotTried(f"there is no deployment {name}")
-        return dict(found[0])
+        return dict(deployments[0])
 
     @staticmethod
     def event(name: str) -> str:
@@ -70,11 +70,11 @@ class Owner:
         )
 
     def events(self, name: str) -> int:
-        wanted = {"filter": {"resource": {"id": [f"mudg.target.{name}"]}}}
-        return int(self.ask("events/filter", wanted)["total"])
+        query = {"filter": {"resource": {"id": [f"mudg.target.{name}"]}}}
+        return int(self.ask("events/filter", query)["total"])
 
 
-def _told(item: dict[str, Any]) -> str:
+def _summary(item: dict[str, Any]) -> str:
     return json.dumps(
-        {"id": item["id"]} | {name: item[name] for name in KEPT if name in item}, sort_keys=True
+        {"id": item["id"]} | {name: item[name] for name in COMPARED if name in item}, sort_keys=True
     )

@@ -12,8 +12,8 @@ from functools import partial
 from playwright.sync_api import Page
 
 from mudg.ops.stack.running import Stack
+from tests.security.intruder_requests import DASK_LOGS, EVIL, FETCH, SOCKET, Call, calls
 from tests.security.owner import Owner
-from tests.security.requests_of_intruders import DASK_LOGS, EVIL, FETCH, SOCKET, Call, calls
 from tests.security.results import Result, attempt
 from tests.stack.browser import page
 
@@ -47,9 +47,9 @@ def _ask(seen: Page, name: str, call: Call) -> str:
 
 
 def _listen(seen: Page, name: str, owner: Owner) -> str:
-    found = seen.evaluate(SOCKET, [f"ws://{name}/api/events/in", ["prefect"], [owner.event(EVIL)]])
-    assert found["heard"] == [] and found["closed"] and not owner.events(EVIL), found
-    return f"closed with code {found['closed']}"
+    answer = seen.evaluate(SOCKET, [f"ws://{name}/api/events/in", ["prefect"], [owner.event(EVIL)]])
+    assert answer["heard"] == [] and answer["closed"] and not owner.events(EVIL), answer
+    return f"closed with code {answer['closed']}"
 
 
 def _dask_pages(seen: Page, stack: Stack) -> str:

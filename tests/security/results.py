@@ -1,4 +1,4 @@
-"""What attacks came to, and the one table that tells it."""
+"""Results of attacks, and the table of them."""
 
 from __future__ import annotations
 
@@ -60,28 +60,21 @@ def attempt(tried: str, fault: int, attack: Attack, case: str = "") -> Result:
     return Result(tried, fault, verdict, detail, case)
 
 
-def attempts(tried: str, fault: int, attacks: Mapping[str, Attack]) -> Iterator[Result]:
-    """Attacks of one kind by their cases."""
-    for case, attack in attacks.items():
-        yield attempt(tried, fault, attack, case)
-
-
 Topic = Callable[[], Iterable[Result]]
 
 
-def carried_out(topics: Mapping[str, Topic], tell: Callable[[str], None]) -> list[Result]:
+def run_topics(topics: Mapping[str, Topic], report: Callable[[str], None]) -> list[Result]:
     """All attacks of all topics."""
     results: list[Result] = []
     for name, topic in topics.items():
-        tell(name)
-        found = list(_carried_out(topic)) or [_not_tried("no attack was made")]
-        results += [replace(one, topic=name) for one in found]
+        report(name)
+        of_topic = list(_run_topic(topic)) or [_not_tried("no attack was made")]
+        results += [replace(result, topic=name) for result in of_topic]
     return results
 
 
-def _carried_out(topic: Topic) -> Iterator[Result]:
-    """A topic that cannot prepare what it needs, or that ends early, is told as not tried: its silence is no
-    success."""
+def _run_topic(topic: Topic) -> Iterator[Result]:
+    """A topic that cannot prepare what it needs, or that ends early, is not tried: that is no success."""
     try:
         yield from topic()
     except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:
@@ -95,46 +88,51 @@ def _not_tried(why: str) -> Result:
 def exit_code(results: Iterable[Result]) -> int:
     """1 if anything got through or was not tried, also if nothing was tried at all. What needs root may be
     left to root."""
-    verdicts = {one.verdict for one in results} - {Verdict.SKIPPED}
+    verdicts = {result.verdict for result in results} - {Verdict.SKIPPED}
     return 0 if verdicts == {Verdict.REFUSED} else 1
 
 
 def table(results: list[Result]) -> str:
     """Rows by topic. Refused attacks of one kind share a row; all others have one each."""
-    rows = [
-        row for topic, found in groupby(results, lambda one: one.topic) for row in _rows(topic, list(found))
-    ]
+    by_topic = groupby(results, lambda result: result.topic)
+    rows = [row for topic, of_topic in by_topic for row in _rows(topic, list(of_topic))]
     widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else [0] * 4
     lines = ["  ".join((*map(str.ljust, row[:4], widths), row[4])).rstrip() for row in rows]
     return "\n".join([*lines, "", summary(results)])
 
 
 def summary(results: list[Result]) -> str:
-    count = {verdict: sum(one.verdict is verdict for one in results) for verdict in Verdict}
+    count = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
     tried = count[Verdict.REFUSED] + count[Verdict.GOT_THROUGH]
-    said = f"{tried} tried, {count[Verdict.REFUSED]} refused, {count[Verdict.GOT_THROUGH]} got through"
+    text = f"{tried} tried, {count[Verdict.REFUSED]} refused, {count[Verdict.GOT_THROUGH]} got through"
     left = {"not tried": count[Verdict.NOT_TRIED], Verdict.SKIPPED.value: count[Verdict.SKIPPED]}
-    return said + "".join(f", {number} {word}" for word, number in left.items() if number)
+    return text + "".join(f", {number} {word}" for word, number in left.items() if number)
 
 
 def _rows(topic: str, results: list[Result]) -> Iterator[tuple[str, str, str, str, str]]:
-    """(what, fault, how many, verdict, detail)."""
+    """(attack, fault, count, verdict, detail)."""
     yield f"\n{topic}", "", "", "", ""
-    for tried in dict.fromkeys(one.tried for one in results):
-        found = [one for one in results if one.tried == tried]
-        refused = [one for one in found if one.verdict is Verdict.REFUSED]
+    for tried in dict.fromkeys(result.tried for result in results):
+        of_kind = [result for result in results if result.tried == tried]
+        refused = [result for result in of_kind if result.verdict is Verdict.REFUSED]
         if refused:
             yield _row(replace(refused[0], case=""), str(len(refused)))
-        for one in found:
-            if one.verdict is not Verdict.REFUSED:
-                yield _row(one, "1")
+        for result in of_kind:
+            if result.verdict is not Verdict.REFUSED:
+                yield _row(result, "1")
 
 
-def _row(one: Result, count: str) -> tuple[str, str, str, str, str]:
-    room = DETAIL if one.verdict is not Verdict.REFUSED else max(30, _columns() - 95)
-    what = f"  {one.tried}: {one.case}" if one.case else f"  {one.tried}"
-    shown = one.detail.encode("unicode_escape").decode()  # what strangers wrote is in it
-    return what, f"f{one.fault:02d}", count, one.verdict.value, shorten(shown, room, placeholder=" …")
+def _row(result: Result, count: str) -> tuple[str, str, str, str, str]:
+    width = DETAIL if result.verdict is not Verdict.REFUSED else max(30, _columns() - 95)
+    attack = f"  {result.tried}: {result.case}" if result.case else f"  {result.tried}"
+    detail = result.detail.encode("unicode_escape").decode()  # attackers wrote parts of it
+    return (
+        attack,
+        f"f{result.fault:02d}",
+        count,
+        result.verdict.value,
+        shorten(detail, width, placeholder=" …"),
+    )
 
 
 def _columns() -> int:

@@ -44,8 +44,8 @@ def attacks(team: Team, folder: Path) -> Iterator[Result]:
     for name, place in places.items():
         what, _, case = name.partition(": ")
         yield attempt(what, _fault(what), partial(_refused, store, refused, place), case)
-    yield from _parameters(team, secret)
-    yield attempt("any of that brought the worker's file into the store", 81, partial(_kept, store))
+    yield from _parameter_attacks(team, secret)
+    yield attempt("any of that brought the worker's file into the store", 81, partial(_check_store, store))
 
 
 def _specs(secret: Path) -> Iterator[tuple[str, str]]:
@@ -81,12 +81,12 @@ def _fault(what: str) -> int:
 
 def _reasons(store: ArtifactStore) -> dict[str, str]:
     """Why each spec was refused, by the place in the inbox that it came from."""
-    found = {}
+    reasons = {}
     for path in store.objects.list("inbox-refused/"):
         if path.endswith(".reason.txt") and (read := store.objects.read(path)):
             place, _, reason = read[0].decode().partition("\n")
-            found[place] = " ".join(reason.split())
-    return found
+            reasons[place] = " ".join(reason.split())
+    return reasons
 
 
 def _refused(store: ArtifactStore, reasons: dict[str, str], place: str) -> str:
@@ -96,11 +96,11 @@ def _refused(store: ArtifactStore, reasons: dict[str, str], place: str) -> str:
     return reasons[place]
 
 
-def _parameters(team: Team, secret: Path) -> Iterator[Result]:
+def _parameter_attacks(team: Team, secret: Path) -> Iterator[Result]:
     """Of runs of the real deployment, all at once; each ends before it looks for its submission."""
     settings = SETTINGS | {"a file": {"augment": {"descriptors": str(secret)}}}
     runs = {what: _start(team, "none", "0" * 16, values) for what, values in settings.items()}
-    mine = _planted(team.store, secret)
+    mine = _plant(team.store, secret)
     for what, run in runs.items():
         yield attempt(
             "parameters of a run that name what is the worker's", 81, partial(_failed, team, run), what
@@ -109,7 +109,7 @@ def _parameters(team: Team, secret: Path) -> Iterator[Result]:
     yield attempt("a submission that was written past the inbox", 81, partial(_failed, team, run))
 
 
-def _planted(store: ArtifactStore, secret: Path) -> str:
+def _plant(store: ArtifactStore, secret: Path) -> str:
     spec = HEAD.format(name="planted").encode()
     target = parse_target(spec).model_copy(update={"settings": {"augment": {"descriptors": str(secret)}}})
     return Submissions(store.objects).add(target, spec, "command").id
@@ -117,9 +117,9 @@ def _planted(store: ArtifactStore, secret: Path) -> str:
 
 def _start(team: Team, name: str, submission: str, settings: dict[str, Any]) -> str:
     body = {"parameters": {"name": name, "submission": submission, "settings": settings}}
-    (found,) = team.ask("deployments/filter", flows={"name": {"any_": ["build-classifier"]}})
-    made: Any = team.ask(f"deployments/{found['id']}/create_flow_run", **body)
-    return str(made["id"])
+    (deployment,) = team.ask("deployments/filter", flows={"name": {"any_": ["build-classifier"]}})
+    run: Any = team.ask(f"deployments/{deployment['id']}/create_flow_run", **body)
+    return str(run["id"])
 
 
 def _failed(team: Team, run: str) -> str:
@@ -131,8 +131,8 @@ def _failed(team: Team, run: str) -> str:
     return message
 
 
-def _kept(store: ArtifactStore) -> str:
+def _check_store(store: ArtifactStore) -> str:
     paths = list(store.objects.list(""))
-    found = [path for path in paths if MARKER.encode() in (store.objects.read(path) or (b"", ""))[0]]
-    assert not found, f"it is in {found}"
+    holding = [path for path in paths if MARKER.encode() in (store.objects.read(path) or (b"", ""))[0]]
+    assert not holding, f"it is in {holding}"
     return f"in none of {len(paths)} objects"

@@ -24,7 +24,7 @@ POLICY = (
 )
 IAM = "Action={}&Version=2010-05-08&UserName=evil"
 # By what they do: method, path below the address, body.
-ASKED = {
+REQUESTS = {
     "list buckets": ("GET", "/", ""),
     "list objects": ("GET", f"/{BUCKET}?list-type=2", ""),
     "get": ("GET", f"/{BUCKET}/{KEY}", ""),
@@ -73,8 +73,8 @@ class Precious:
         return f"the object is as it was, and so are all {len(now)}"
 
     def _listed(self) -> list[tuple[str, str]]:
-        found = self.client.list_objects_v2(Bucket=BUCKET)["Contents"]
-        return [(one["Key"], one["ETag"]) for one in found]
+        objects = self.client.list_objects_v2(Bucket=BUCKET)["Contents"]
+        return [(item["Key"], item["ETag"]) for item in objects]
 
 
 def tries(stack: Stack) -> Iterator[Try]:
@@ -87,8 +87,8 @@ def tries(stack: Stack) -> Iterator[Try]:
         "with the right name and a wrong key": Credentials(stack.keys.access, "0" * 40),
     }
     for how, keys in signers.items():
-        for what, asked in ASKED.items():
-            yield Try(f"S3 {how}", 80, "request", signed(stack, keys, *asked), what)
+        for what, request in REQUESTS.items():
+            yield Try(f"S3 {how}", 80, "request", signed(stack, keys, *request), what)
     for what, url in _links(stack).items():
         yield Try("S3 by a signed link that is not for this", 80, "request", ["GET", url, {}, ""], what)
     yield from _other_http(stack)
@@ -97,7 +97,7 @@ def tries(stack: Stack) -> Iterator[Try]:
 def _check_right_keys(stack: Stack) -> None:
     keys = Credentials(stack.keys.access, stack.keys.secret)
     for what in ("list buckets", "list objects", "get"):
-        method, url, headers, body = signed(stack, keys, *ASKED[what])
+        method, url, headers, body = signed(stack, keys, *REQUESTS[what])
         reply = httpx.request(method, url, headers=headers, content=body, timeout=10, trust_env=False)
         if reply.status_code != httpx.codes.OK:
             raise NotTried(f"{what} with the right keys: {reply.status_code} {reply.text[:200]}")
@@ -105,12 +105,12 @@ def _check_right_keys(stack: Stack) -> None:
 
 def signed(stack: Stack, keys: Any, method: str, path: str, body: str) -> list[Any]:
     """A request as the intruder sends it: method, address, headers, body."""
-    asked = AWSRequest(method=method, url=f"{stack.s3_url}{path}", data=body.encode())
+    request = AWSRequest(method=method, url=f"{stack.s3_url}{path}", data=body.encode())
     if body.startswith("Action="):
-        asked.headers["Content-Type"] = "application/x-www-form-urlencoded"
+        request.headers["Content-Type"] = "application/x-www-form-urlencoded"
     if keys is not None:
-        S3SigV4Auth(keys, "s3", "us-east-1").add_auth(asked)
-    return [method, asked.url, dict(asked.headers.items()), body]
+        S3SigV4Auth(keys, "s3", "us-east-1").add_auth(request)
+    return [method, request.url, dict(request.headers.items()), body]
 
 
 def _links(stack: Stack) -> dict[str, str]:

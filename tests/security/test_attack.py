@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from tests.security import attack
-from tests.security.results import NeedsRoot, NotTried, Result, Topic, attempt, carried_out, exit_code, table
+from tests.security.results import NeedsRoot, NotTried, Result, Topic, attempt, exit_code, run_topics, table
 
 
 def refused() -> str:
@@ -24,7 +24,7 @@ def not_tried() -> str:
     raise NotTried("no browser is installed")
 
 
-def wants_root() -> str:
+def needs_root() -> str:
     raise NeedsRoot("nobody else can act as another user")
 
 
@@ -44,11 +44,11 @@ def ran(*attacks: Callable[[], str]) -> list[Result]:
     def topic() -> Iterable[Result]:
         return [attempt(f"attack {number}", 80, one) for number, one in enumerate(attacks)]
 
-    return carried_out({"a topic": topic}, lambda _: None)
+    return run_topics({"a topic": topic}, lambda _: None)
 
 
 @pytest.mark.parametrize(
-    ("attacks", "code", "said"),
+    ("attacks", "code", "last_line"),
     [
         ([refused, refused], 0, "2 tried, 2 refused, 0 got through"),
         ([refused, got_through], 1, "2 tried, 1 refused, 1 got through"),
@@ -59,27 +59,27 @@ def ran(*attacks: Callable[[], str]) -> list[Result]:
         ([], 1, "0 tried, 0 refused, 0 got through, 1 not tried"),
     ],
 )
-def test_the_last_line_and_the_exit_code(attacks: list[Callable[[], str]], code: int, said: str) -> None:
+def test_the_last_line_and_the_exit_code(attacks: list[Callable[[], str]], code: int, last_line: str) -> None:
     results = ran(*attacks)
     assert exit_code(results) == code
-    assert table(results).splitlines()[-1] == said
+    assert table(results).splitlines()[-1] == last_line
 
 
 @pytest.mark.parametrize(
-    ("user", "attacks", "code", "said"),
+    ("user", "attacks", "code", "last_line"),
     [
-        (1000, [refused, wants_root], 0, "1 tried, 1 refused, 0 got through, 1 skipped: needs root"),
-        (1000, [got_through, wants_root], 1, "1 tried, 0 refused, 1 got through, 1 skipped: needs root"),
-        (1000, [wants_root], 1, "0 tried, 0 refused, 0 got through, 1 skipped: needs root"),
-        (0, [refused, wants_root], 1, "1 tried, 1 refused, 0 got through, 1 not tried"),
+        (1000, [refused, needs_root], 0, "1 tried, 1 refused, 0 got through, 1 skipped: needs root"),
+        (1000, [got_through, needs_root], 1, "1 tried, 0 refused, 1 got through, 1 skipped: needs root"),
+        (1000, [needs_root], 1, "0 tried, 0 refused, 0 got through, 1 skipped: needs root"),
+        (0, [refused, needs_root], 1, "1 tried, 1 refused, 0 got through, 1 not tried"),
     ],
 )
 def test_what_needs_root_is_skipped_without_it_and_by_root_alone_a_failure(
-    user: int, attacks: list[Callable[[], str]], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+    user: int, attacks: list[Callable[[], str]], code: int, last_line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
     results = ran(*attacks)
-    assert exit_code(results) == code and table(results).splitlines()[-1] == said
+    assert exit_code(results) == code and table(results).splitlines()[-1] == last_line
     assert ("skipped: needs root" in "\n".join(table(results).splitlines()[:-1])) == (user != 0)
 
 
@@ -87,12 +87,12 @@ def test_no_attack_at_all_is_no_success() -> None:
     assert exit_code([]) == 1
 
 
-def test_a_topic_that_ends_early_is_told_and_keeps_what_it_had() -> None:
+def test_a_topic_that_ends_early_is_reported_and_keeps_its_results() -> None:
     def early() -> Iterator[Result]:
         yield attempt("the first", 79, refused)
         raise OSError("the server is gone")
 
-    results = carried_out({"early": early}, lambda _: None)
+    results = run_topics({"early": early}, lambda _: None)
     assert exit_code(results) == 1
     assert "OSError: the server is gone" in table(results)
     assert table(results).endswith("1 tried, 1 refused, 0 got through, 1 not tried")
@@ -103,7 +103,7 @@ def test_attacks_of_one_kind_share_a_row_but_those_that_got_through() -> None:
         for case, one in {"a": refused, "b": got_through, "c": refused}.items():
             yield attempt("S3 without keys", 80, one, case)
 
-    lines = table(carried_out({"another user": topic}, lambda _: None)).splitlines()
+    lines = table(run_topics({"another user": topic}, lambda _: None)).splitlines()
     assert [line.split() for line in lines if "S3" in line] == [
         ["S3", "without", "keys", "f80", "2", "refused", "403"],
         ["S3", "without", "keys:", "b", "f80", "1", "GOT", "THROUGH", "AssertionError:", "answered", "200"],
