@@ -15,8 +15,9 @@ from mudg_core.errors import InputError
 from mudg_core.settings import Json
 from mudg_core.storage.objects_local import disk_errors
 
-__all__ = ["FORMATS", "Source", "export"]
+__all__ = ["FORMATS", "MARK", "Source", "check_place", "export", "new_folder"]
 
+MARK = "mudg.json"  # lineage, and the sign that a folder is an export and may be replaced by another
 FORMATS: dict[str, Callable[[Source, Path], None]] = {
     "imagefolder": write_imagefolder,
     "huggingface": write_huggingface,
@@ -30,15 +31,12 @@ def export(source: Source, out: Path, to: str, *, force: bool = False) -> Json:
     One image is in memory at a time (a row group of them for parquet). Beside the images lie a README, and
     `mudg.json` with the same facts for programs.
     """
-    told = source.lineage | {"format": to, "images": source.size, "classes": len(source.classes)}
+    facts = source.lineage | {"format": to, "images": source.size, "classes": len(source.classes)}
     with new_folder(out, force=force) as folder:
         FORMATS[to](source, folder)
         (folder / "README.md").write_text(card(source, to), encoding="utf-8")
-        (folder / MARK).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    return told
-
-
-MARK = "mudg.json"  # lineage, and the sign that a folder is an export and may be replaced by another
+        (folder / MARK).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    return facts
 
 
 @contextmanager
@@ -52,11 +50,11 @@ def new_folder(out: Path, *, force: bool = False) -> Iterator[Path]:
     with disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as unfinished:
-            made = Path(unfinished, "made")
-            made.mkdir()
-            yield made
+            folder = Path(unfinished, "new")
+            folder.mkdir()
+            yield folder
             check_place(out, force=force)
-            _swap(made, out, Path(unfinished, "old"))
+            _swap(folder, out, Path(unfinished, "old"))
 
 
 def check_place(out: Path, *, force: bool = False) -> None:
@@ -78,13 +76,12 @@ def check_place(out: Path, *, force: bool = False) -> None:
         )
 
 
-def _swap(made: Path, out: Path, old: Path) -> None:
-    there = out.exists()
-    if there:
+def _swap(folder: Path, out: Path, old: Path) -> None:
+    if replaced := out.exists():
         out.rename(old)
     try:
-        made.rename(out)
+        folder.rename(out)
     except OSError:
-        if there:
+        if replaced:
             old.rename(out)
         raise

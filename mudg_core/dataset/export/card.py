@@ -1,7 +1,7 @@
 """The README of an export: what it is, where it came from, and what it is not.
 
-A stranger who finds the folder in a year must see that its labels were never checked by anybody, and that the
-pictures belong to people who were not asked.
+Whoever comes upon the folder in a year must see that its labels were never checked by anybody, and that the
+pictures belong to people who did not agree to it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def card(source: Source, to: str) -> str:
 
 
 def front_matter(source: Source, title: str) -> str:
-    told = {
+    fields = {
         "pretty_name": title[:200],
         "license": "other",
         "task_categories": ["image-classification"],
@@ -65,7 +65,7 @@ def front_matter(source: Source, title: str) -> str:
             **{name: source.lineage[name] for name in ("dataset", "digest", "index", "targets", "seed")},
         },
     }
-    return str(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(fields, sort_keys=False, allow_unicode=True))
 
 
 def plain(text: str) -> str:

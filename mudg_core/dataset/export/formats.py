@@ -1,16 +1,24 @@
-"""One folder a class, as torchvision's ImageFolder and most other tools read images.
+"""The layouts of an export.
 
-Folders are named by number first, so that their order is that of the labels. A class without images has none:
-readers refuse an empty folder. `classes.json` has the names as they are, of all classes.
+imagefolder   One folder a class, as torchvision's ImageFolder and most other tools read images. Folders are
+              named by number first, so that their order is that of the labels. A class without images has
+              none: readers refuse an empty folder.
+webdataset    Tars of `.jpg`, `.txt`, `.json` and `.cls`, as the artifact itself is one, of bounded size.
+              Pictures are called `.jpg` whatever they are, as img2dataset does it: readers ask for one name
+              and look at the content.
+huggingface   Parquet that `datasets.load_dataset` and the Hub take as it is. The library itself is not
+              needed: it reads the types of the columns from the schema's metadata.
+
+`classes.json` has the names of all classes as they are, `provenance.csv` a line for each image.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -23,54 +31,14 @@ from mudg_core.target.spec import slug
 
 CLASSES = "classes.json"
 PROVENANCE = "provenance.csv"
-
-
-def write_imagefolder(source: Source, out: Path) -> None:
-    folders = [slug(name, label) for label, name in enumerate(source.classes)]
-    write_classes(source, out)
-    with ProvenanceCsv(out / PROVENANCE, source.classes) as table:
-        for item in source.items():
-            folder = out / folders[item.label]
-            folder.mkdir(exist_ok=True)
-            name = f"{item.row:09d}.{item.suffix}"
-            (folder / name).write_bytes(item.image)
-            table.add(f"{folder.name}/{name}", item)
-
-
-def write_classes(source: Source, out: Path) -> None:
-    names = {slug(name, label): name for label, name in enumerate(source.classes)}
-    (out / CLASSES).write_text(json.dumps(names, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-
-
-MAX_SHARD_BYTES = 500_000_000
-
-
-def write_webdataset(source: Source, out: Path, max_bytes: int = MAX_SHARD_BYTES) -> None:
-    write_classes(source, out)
-    with ProvenanceCsv(out / PROVENANCE, source.classes) as table:
-        for number, part in enumerate(in_parts(source.items(), max_bytes)):
-            tar = out / f"train-{number:05d}.tar"
-            write_shard(_samples(part, tar.name, table), tar, tar.with_suffix(".parquet"))
-
-
-def _samples(items: Iterator[Item], file: str, table: ProvenanceCsv) -> Iterator[ShardSample]:
-    for item in items:
-        table.add(file, item)
-        yield ShardSample(
-            key=f"{item.row:09d}",
-            url=item.facts["url"],
-            caption=item.facts["caption"],
-            image=item.image,
-            label=item.label,
-        )
-
-
 DATA = "data"
 MAX_SHARD_BYTES = 500_000_000
 MAX_GROUP_BYTES, MAX_GROUP_ROWS = 16_000_000, 100  # of a row group: what is in memory here and in a reader
-_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+HEADER = ("file", "class", *COLUMNS)
+AddLine = Callable[[str, Item], None]
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _FIELDS: dict[str, Any] = {
-    "image": _IMAGE,
+    "image": pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
     "label": pa.int64(),
     "row": pa.int64(),
     "url": pa.string(),
@@ -83,81 +51,109 @@ _FIELDS: dict[str, Any] = {
 }
 
 
-def write_huggingface(source: Source, out: Path, max_bytes: int = MAX_SHARD_BYTES) -> None:
-    (out / DATA).mkdir()
-    written = []
-    for number, part in enumerate(in_parts(source.items(), max_bytes)):
-        written.append(out / DATA / f"{number}.parquet")
-        _write(written[-1], _schema(source.classes), part)
-    for number, path in enumerate(written):  # how many there are is in each name, and known only now
-        path.rename(path.with_name(f"train-{number:05d}-of-{len(written):05d}.parquet"))
+def write_imagefolder(source: Source, out: Path) -> None:
+    folders = _write_classes(source, out)
+    with _provenance(source, out) as add_line:
+        for item in source.items():
+            folder = out / folders[item.label]
+            folder.mkdir(exist_ok=True)
+            name = f"{item.row:09d}.{item.suffix}"
+            (folder / name).write_bytes(item.image)
+            add_line(f"{folder.name}/{name}", item)
 
 
-def features(classes: tuple[str, ...]) -> Json:
-    """The types of the columns in the words of `datasets`."""
-    found: Json = {name: {"dtype": str(kind), "_type": "Value"} for name, kind in _FIELDS.items()}
-    found["cosine"]["dtype"] = found["fresh_cosine"]["dtype"] = "float32"
-    found["image"] = {"_type": "Image"}
-    found["label"] = {"names": list(classes), "_type": "ClassLabel"}
-    return found
+def write_webdataset(source: Source, out: Path, max_bytes: int = MAX_SHARD_BYTES) -> None:
+    _write_classes(source, out)
+    with _provenance(source, out) as add_line:
+        for number, part in enumerate(in_parts(source.items(), max_bytes)):
+            tar = out / f"train-{number:05d}.tar"
+            write_shard(_samples(part, tar.name, add_line), tar, tar.with_suffix(".parquet"))
 
 
-def _schema(classes: tuple[str, ...]) -> pa.Schema:
-    told = json.dumps({"info": {"features": features(classes)}})
-    return pa.schema(_FIELDS.items(), metadata={"huggingface": told})
+def _samples(items: Iterator[Item], file: str, add_line: AddLine) -> Iterator[ShardSample]:
+    for item in items:
+        add_line(file, item)
+        yield ShardSample(
+            key=f"{item.row:09d}",
+            url=item.facts["url"],
+            caption=item.facts["caption"],
+            image=item.image,
+            label=item.label,
+        )
 
 
-def _write(path: Path, schema: pa.Schema, items: Iterator[Item]) -> None:
-    waiting: list[Json] = []
-    size = 0
-    with pq.ParquetWriter(path, schema, use_dictionary=False, write_statistics=False) as file:
-        for item in items:
-            waiting.append(_line(item))
-            size += len(item.image)
-            if size >= MAX_GROUP_BYTES or len(waiting) == MAX_GROUP_ROWS:
-                file.write_table(pa.Table.from_pylist(waiting, schema))
-                waiting, size = [], 0
-        if waiting:
-            file.write_table(pa.Table.from_pylist(waiting, schema))
+def _write_classes(source: Source, out: Path) -> list[str]:
+    """The folder of each class, also of those that have no image."""
+    folders = [slug(name, label) for label, name in enumerate(source.classes)]
+    names = dict(zip(folders, source.classes, strict=True))
+    (out / CLASSES).write_text(json.dumps(names, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return folders
 
 
-def _line(item: Item) -> Json:
-    image = {"bytes": item.image, "path": f"{item.row:09d}.{item.suffix}"}
-    return {name: item.facts.get(name) for name in _FIELDS} | {"image": image, "label": item.label}
+@contextmanager
+def _provenance(source: Source, out: Path) -> Iterator[AddLine]:
+    """Provenance as CSV, for people with a spreadsheet: one line an image, in the order they are added."""
+    with (out / PROVENANCE).open("w", encoding="utf-8", newline="") as stream:
+        lines = csv.writer(stream, lineterminator="\n")
+        lines.writerow(HEADER)
 
+        def add_line(file: str, item: Item) -> None:
+            values = item.facts | {"label": item.label}
+            cells = [file, source.classes[item.label], *(values.get(name) for name in COLUMNS)]
+            lines.writerow([cell(value) for value in cells])
 
-HEADER = ("file", "class", *COLUMNS)
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-
-
-class ProvenanceCsv:
-    """One line an image, in the order they are added."""
-
-    def __init__(self, path: Path, classes: Sequence[str]) -> None:
-        self._stream = path.open("w", encoding="utf-8", newline="")
-        self._lines = csv.writer(self._stream, lineterminator="\n")
-        self._classes = classes
-        self._lines.writerow(HEADER)
-
-    def __enter__(self) -> ProvenanceCsv:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stream.close()
-
-    def add(self, file: str, item: Item) -> None:
-        values = item.facts | {"label": item.label}
-        cells = [file, self._classes[item.label], *(values.get(name) for name in COLUMNS)]
-        self._lines.writerow([cell(value) for value in cells])
+        yield add_line
 
 
 def cell(value: object) -> object:
-    """Numbers as they are; words on one line, and with a quote in front where they would be a formula."""
+    """Numbers as they are; words on one line, and with a quote in front where they would be a formula.
+
+    Captions are strangers' words. A cell that begins with `=` is a formula to a spreadsheet, and may send
+    what is in the other cells to somebody; a line break or a NUL breaks simple readers. The parquet of the
+    artifact has the words as they were.
+    """
     if value is None or value != value:
         return ""
     if not isinstance(value, str):
         return round(value, 6) if isinstance(value, float) else value
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in value).split())
     return f"'{line}" if line.startswith(_FORMULA) else line
+
+
+def write_huggingface(source: Source, out: Path, max_bytes: int = MAX_SHARD_BYTES) -> None:
+    (out / DATA).mkdir()
+    files = []
+    for number, part in enumerate(in_parts(source.items(), max_bytes)):
+        files.append(out / DATA / f"{number}.parquet")
+        _write_parquet(files[-1], _schema(source.classes), part)
+    for number, path in enumerate(files):  # how many there are is in each name, and known only now
+        path.rename(path.with_name(f"train-{number:05d}-of-{len(files):05d}.parquet"))
+
+
+def _schema(classes: tuple[str, ...]) -> pa.Schema:
+    """The types of the columns also in the words of `datasets`."""
+    features: Json = {name: {"dtype": str(kind), "_type": "Value"} for name, kind in _FIELDS.items()}
+    features["cosine"]["dtype"] = features["fresh_cosine"]["dtype"] = "float32"
+    features["image"] = {"_type": "Image"}
+    features["label"] = {"names": list(classes), "_type": "ClassLabel"}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    return pa.schema(_FIELDS.items(), metadata=metadata)
+
+
+def _write_parquet(path: Path, schema: pa.Schema, items: Iterator[Item]) -> None:
+    group: list[Json] = []
+    size = 0
+    with pq.ParquetWriter(path, schema, use_dictionary=False, write_statistics=False) as file:
+        for item in items:
+            group.append(_line(item))
+            size += len(item.image)
+            if size >= MAX_GROUP_BYTES or len(group) == MAX_GROUP_ROWS:
+                file.write_table(pa.Table.from_pylist(group, schema))
+                group, size = [], 0
+        if group:
+            file.write_table(pa.Table.from_pylist(group, schema))
+
+
+def _line(item: Item) -> Json:
+    image = {"bytes": item.image, "path": f"{item.row:09d}.{item.suffix}"}
+    return {name: item.facts.get(name) for name in _FIELDS} | {"image": image, "label": item.label}

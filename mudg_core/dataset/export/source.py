@@ -106,11 +106,11 @@ class Source:
                 continue
             place = int(np.searchsorted(rows, row, sorter=order))
             if sample.image is None or place == len(rows) or rows[order[place]] != row:
-                raise self._torn(f"image {sample.key[:40]!r} is damaged or unknown")
+                raise self._damaged(f"image {sample.key[:40]!r} is damaged or unknown")
             seen += 1
             yield self._item(sample.image, self.chosen.slice(int(order[place]), 1).to_pylist()[0])
         if seen != len(rows):
-            raise self._torn(f"{seen} of {len(rows)} images are there")
+            raise self._damaged(f"{seen} of {len(rows)} images are there")
 
     def _item(self, image: bytes, facts: Json) -> Item:
         label = facts.pop("label")
@@ -119,9 +119,9 @@ class Source:
                 facts["row"], label, image, suffix_of(image), facts | {"query": self.prompts[facts["query"]]}
             )
         except (Refused, IndexError) as error:
-            raise self._torn(f"image {facts['row']}: {error}") from error
+            raise self._damaged(f"image {facts['row']}: {error}") from error
 
-    def _torn(self, why: str) -> DataError:
+    def _damaged(self, why: str) -> DataError:
         return DataError(
             what=f"the images of a dataset do not fit its provenance: {why}",
             where=str(self.tar),
@@ -145,7 +145,7 @@ def _part(items: Iterator[Item], max_bytes: int) -> Iterator[Item]:
 
 
 def _lineage(manifests: Sequence[Manifest], template: str, targets: Sequence[str]) -> Json:
-    """What a stranger needs to know what this is and to make it again; no address of this store."""
+    """What it takes to know what this is and to make it again; no address of this store."""
     own = manifests[-1]
     stages: dict[str, list[str]] = {}
     for manifest in manifests:
@@ -174,8 +174,8 @@ def _input(manifests: Sequence[Manifest], stage: str, name: str) -> Any:
 
 
 def _settings(manifests: Sequence[Manifest], stages: Sequence[str]) -> Json:
-    found: Json = {}
+    settings: Json = {}
     for manifest in manifests:
         if manifest.recipe.stage in stages:
-            found |= {name: value for name, value in manifest.recipe.settings.items() if name != "inputs"}
-    return dict(sorted(found.items()))
+            settings |= {name: value for name, value in manifest.recipe.settings.items() if name != "inputs"}
+    return dict(sorted(settings.items()))
