@@ -89,7 +89,7 @@ def decode_measured(
     if len(data) > limits.max_bytes:
         raise Refused(TOO_MANY_BYTES)
     try:
-        image = _opened(data, limits)
+        image = _read_header(data, limits)
         size = image.size
         if shortest is not None and isinstance(image, JpegImageFile):
             _halve(image, shortest)
@@ -103,7 +103,7 @@ def decode_measured(
         raise Refused(TRUNCATED if "truncated" in str(error).lower() else DAMAGED) from error
 
 
-def _opened(data: bytes, limits: Limits) -> ImageFile:
+def _read_header(data: bytes, limits: Limits) -> ImageFile:
     """The picture's header, judged; no pixel is decoded yet."""
     opener = _format(data)[1]
     if opener is WebPImageFile:

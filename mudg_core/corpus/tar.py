@@ -189,7 +189,7 @@ def _member(
     if header.kind == _GNU_SPARSE:
         data = _behind_sparse_map(stream, header, data)
     size = header.size if extra.size is None else extra.size
-    name, refusal = _judged(header.name if extra.name is None else extra.name)
+    name, refusal = _check_name(header.name if extra.name is None else extra.name)
     if refusal is None and (extra.sparse or header.kind not in _PLAIN):
         refusal = SPARSE if extra.sparse else _REFUSED_KINDS.get(header.kind, SPECIAL)
     if refusal is None and size > max_bytes:
@@ -197,7 +197,7 @@ def _member(
     return data, 0 if header.kind in _WITHOUT_DATA else size, Member(name, data, size, refusal)
 
 
-def _judged(raw: bytes) -> tuple[str, str | None]:
+def _check_name(raw: bytes) -> tuple[str, str | None]:
     """A name that is safe to show, and why it is refused."""
     if len(raw) > MAX_NAME_BYTES:
         return raw[:100].decode(errors="replace"), NAME_TOO_LONG

@@ -33,7 +33,7 @@ def take_over(files: SourceFiles, shard: SourceShard, clip: Clip, scratch: Path,
     first = shard.first_row
     with ShardWriter(out, clip.dim) as writer:
         for file in shard.files:
-            with embeddings.opened(files, file, scratch) as partition:
+            with embeddings.open_partition(files, file, scratch) as partition:
                 where = f"{files.url}/{file.name}"
                 _check_shape(partition, clip.dim, file.rows, where)
                 _check_model(partition, clip, where)

@@ -75,7 +75,7 @@ def columns_of(metadata: tables.Table) -> list[str]:
 
 
 @contextmanager
-def opened(files: SourceFiles, file: SourceFile, scratch: Path) -> Iterator[Partition]:
+def open_partition(files: SourceFiles, file: SourceFile, scratch: Path) -> Iterator[Partition]:
     texts, metadata = siblings(file.name)
     where = f"{files.url}/{file.name}"
     with (

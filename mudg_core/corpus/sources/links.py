@@ -34,7 +34,7 @@ def parts(files: SourceFiles, entries: Sequence[Entry], rows_per_shard: int) -> 
         if entry.suffix != "parquet":
             continue
         with files.open(entry) as stream:
-            rows = _opened(stream, entry, files).metadata.num_rows
+            rows = _open_list(stream, entry, files).metadata.num_rows
         fingerprint = files.fingerprint(entry)
         for start in range(0, rows, rows_per_shard):
             count = min(rows_per_shard, rows - start)
@@ -54,7 +54,7 @@ def _slice(files: SourceFiles, wanted: SourceFile) -> pa.Table:
     files.expect(wanted.name, wanted.fingerprint)
     entry, end = Entry(wanted.name, wanted.size), wanted.start + wanted.rows
     with files.open(entry) as stream:
-        table = _opened(stream, entry, files)
+        table = _open_list(stream, entry, files)
         columns = _columns(table.schema_arrow)
         theirs = list(columns.values())
         for group in range(table.num_row_groups):
@@ -88,7 +88,7 @@ def _too_much(where: str) -> DataError:
     return DataError(what=what, where=where, fix=fix)
 
 
-def _opened(stream: object, entry: Entry, files: SourceFiles) -> tables.Table:
+def _open_list(stream: object, entry: Entry, files: SourceFiles) -> tables.Table:
     where = f"{files.url}/{entry.name}"
     table = tables.open_table(stream, entry.size, where)
     missing = {"url", "caption"} - _columns(table.schema_arrow).keys()

@@ -71,7 +71,7 @@ def batches(
         _check_group(table, group, columns, where)
         try:
             for batch in table.iter_batches(BATCH, row_groups=[group], columns=list(columns)):
-                yield _plain(batch, f"{where}, row group {group}")
+                yield _unpacked(batch, f"{where}, row group {group}")
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise DataError(
                 what=f"row group {group} cannot be read: {error}", where=where, fix=_AGAIN
@@ -136,11 +136,11 @@ def _problem(stream: IO[bytes], chunk: Any) -> str:
     return ""
 
 
-def _plain(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
+def _unpacked(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
     left, columns = MAX_BATCH_BYTES, {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_dictionary(column.type):
-            column, size = _short(column)
+            column, size = _without_long_texts(column)
             left -= size
             if left < 0:
                 what = f"{batch.num_rows} rows unpack to more than {MAX_BATCH_BYTES >> 20} MB of text"
@@ -150,7 +150,7 @@ def _plain(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _short(column: Any) -> tuple[Any, int]:
+def _without_long_texts(column: Any) -> tuple[Any, int]:
     """The column without texts that are too long, and the bytes that it takes once it is unpacked."""
     lengths = pc.binary_length(column.dictionary).fill_null(0)
     fits = pc.less_equal(lengths, MAX_TEXT_BYTES)

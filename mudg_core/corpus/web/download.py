@@ -61,17 +61,17 @@ def download(
     and the images' md5 or sha256; row i gets the key i. `on_progress` gets the share that
     is done, once a second, and ends it by an error."""
     _check(links)
-    with kept_in(out):
+    with disk_failures(out):
         out.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".download-", dir=out) as scratch:
-            progress, tally = follow(links, Path(scratch), settings, on_progress)
+            progress, tally = fetch_links(links, Path(scratch), settings, on_progress)
             done = _summary(links.num_rows, progress, tally)
             _check_yield(done, settings.min_yield)
             _write(_samples(links, progress), out)
     return done
 
 
-def follow(
+def fetch_links(
     links: pa.Table,
     scratch: Path,
     settings: DownloadSettings,
@@ -94,7 +94,7 @@ def follow(
 
 
 @contextmanager
-def kept_in(folder: Path) -> Iterator[None]:
+def disk_failures(folder: Path) -> Iterator[None]:
     """A disk that is full is nobody's link's fault."""
     try:
         yield
@@ -204,8 +204,8 @@ class LinkedImages:
             sleep(pause(1, [0], links, self.settings.backoff_seconds))
         self._asked.update(rows)
         once = self.settings.model_copy(update={"retries": 0})
-        with kept_in(self.scratch), TemporaryDirectory(prefix="links-", dir=self.scratch) as folder:
-            progress, _ = follow(links, Path(folder), once, self.on_progress)
+        with disk_failures(self.scratch), TemporaryDirectory(prefix="links-", dir=self.scratch) as folder:
+            progress, _ = fetch_links(links, Path(folder), once, self.on_progress)
             images = {rows[place]: _image(fetched) for place, fetched in progress.fetched.items()}
         return Answer(images, {rows[place]: reason for place, reason in progress.reasons.items()})
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from typing import IO
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
-from mudg_core.corpus.web.rules import Rules, StoppedError, cut_off
+from mudg_core.corpus.web.rules import Rules, StoppedError, cut_off, split_url
 
 PIECE = 64 * 2**10
 SPOOL_BYTES = 256 * 2**10
@@ -70,7 +70,7 @@ def format_head(first: str, headers: list[tuple[str, str]]) -> bytes:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request:
-    head = await _read_head(reader)
+    head = await _until(reader, _END_OF_HEAD)
     line = _REQUEST.match(head)
     if line is None:
         raise StoppedError("malformed request")
@@ -98,12 +98,8 @@ def _tunnel(target: str) -> Request:
 
 
 def _split(target: str) -> SplitResult:
-    try:
-        parts = urlsplit(target)
-        usable = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    parts = split_url(target)
+    if parts is None:
         raise StoppedError("scheme" if re.match(r"(?!https?:)[a-z]+:", target, re.I) else "malformed request")
     if "@" in parts.netloc:
         raise StoppedError("credentials")
@@ -128,7 +124,7 @@ async def read_answer(
 async def _read_status(reader: asyncio.StreamReader, rules: Rules) -> tuple[int, Message]:
     for _ in range(INTERIM_ANSWERS):
         async with asyncio.timeout(rules.idle_seconds):
-            head = await _read_head(reader)
+            head = await _until(reader, _END_OF_HEAD)
         line = _STATUS.match(head)
         if line is None:
             break
@@ -197,10 +193,6 @@ async def _take(reader: asyncio.StreamReader, size: int | None, rules: Rules) ->
             raise cut_off()
         size = None if size is None else size - len(piece)
         yield piece
-
-
-async def _read_head(reader: asyncio.StreamReader) -> bytes:
-    return await _until(reader, _END_OF_HEAD)
 
 
 async def _until(reader: asyncio.StreamReader, mark: bytes) -> bytes:

@@ -160,7 +160,7 @@ class Guard:
         if request.port not in self.rules.ports:
             raise StoppedError("port")
         async with asyncio.timeout(self.rules.idle_seconds):
-            for address in (await self._judged(request))[:ADDRESSES_TRIED]:
+            for address in (await self._allowed_addresses(request))[:ADDRESSES_TRIED]:
                 with suppress(OSError):
                     limit = self.rules.header_bytes
                     pair = Pair(*await asyncio.open_connection(address, request.port, limit=limit))
@@ -168,7 +168,7 @@ class Guard:
                     return pair
         raise dead_host()
 
-    async def _judged(self, request: Request) -> Sequence[str]:
+    async def _allowed_addresses(self, request: Request) -> Sequence[str]:
         """All addresses of a name, unless any is one that may not be reached: then it is up to no good."""
         look_up = self._loop.run_in_executor(self._names, self._resolver, request.host, request.port)
         try:

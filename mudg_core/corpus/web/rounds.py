@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from mudg_core.corpus.shards import Place, locate, pictures_in, read_places
 from mudg_core.corpus.web.img2dataset import TICK_SECONDS, fetch, is_complete
 from mudg_core.corpus.web.rules import NO_RESULT, PASSING, TIMED_OUT, stable_reason
-from mudg_core.corpus.web.shrink import How, Shrinker
+from mudg_core.corpus.web.shrink import Shrinker, ShrinkSettings
 from mudg_core.errors import OrchestrationError
 from mudg_core.retries import web_links
 from mudg_core.settings import DownloadSettings
@@ -90,9 +90,11 @@ def fetch_in_rounds(
                 some = positions[start : start + ROWS_PER_CALL]
                 folder = scratch / f"{number}-{kind}-{start}"
                 results = read_results(
-                    fetch(_wanted(links, some, kind), folder, proxy, settings, meanwhile), len(some)
+                    fetch(_links_to_fetch(links, some, kind), folder, proxy, settings, meanwhile), len(some)
                 )
-                for position, result in zip(some, _kept(results, scratch, settings, meanwhile), strict=True):
+                for position, result in zip(
+                    some, _shrunk(results, scratch, settings, meanwhile), strict=True
+                ):
                     progress.settle(position, result)
                 rmtree(folder)
         waiting = [position for position in waiting if progress.reasons.get(position) in PASSING]
@@ -117,7 +119,7 @@ def by_hash(links: pa.Table, positions: Sequence[int]) -> Iterator[tuple[str, li
         yield "none", left
 
 
-def _wanted(links: pa.Table, positions: Sequence[int], kind: str) -> pa.Table:
+def _links_to_fetch(links: pa.Table, positions: Sequence[int], kind: str) -> pa.Table:
     rows = links.take(pa.array(positions))
     columns = {"url": rows["url"].cast(pa.string())}
     if kind != "none":
@@ -125,13 +127,13 @@ def _wanted(links: pa.Table, positions: Sequence[int], kind: str) -> pa.Table:
     return pa.table(columns)
 
 
-def _kept(
+def _shrunk(
     results: list[Sent | str], scratch: Path, settings: DownloadSettings, meanwhile: Callable[[], None]
 ) -> Iterator[Fetched | str]:
     """What is kept of the pictures that were sent, behind each other in one file."""
-    how = How(settings.image_size, settings.quality, settings.max_bytes, settings.max_pixels)
+    limits = ShrinkSettings(settings.image_size, settings.quality, settings.max_bytes, settings.max_pixels)
     tick = monotonic()
-    with Shrinker(how) as shrink, (scratch / KEPT).open("ab") as kept:
+    with Shrinker(limits) as shrink, (scratch / KEPT).open("ab") as kept:
         for result in results:
             if isinstance(result, str):
                 yield result

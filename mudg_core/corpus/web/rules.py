@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -181,11 +181,15 @@ def why_never_fetched(url: str | None) -> str | None:
         return "refused: scheme"
     if not re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE):
         return "refused: malformed url"
-    try:
-        parts = urlsplit(url)
-        usable = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if (parts := split_url(url)) is None:
         return "refused: malformed url"
     return "refused: credentials" if "@" in parts.netloc else None
+
+
+def split_url(text: str) -> SplitResult | None:
+    """None for one that names no host, or an impossible port."""
+    try:
+        parts = urlsplit(text)
+        return parts if parts.hostname and parts.port != 0 else None
+    except ValueError:
+        return None

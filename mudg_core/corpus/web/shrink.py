@@ -43,7 +43,7 @@ class Small(NamedTuple):
     original_height: int
 
 
-class How(NamedTuple):
+class ShrinkSettings(NamedTuple):
     """`side`: the shorter side of what is kept, never enlarged."""
 
     side: int
@@ -56,8 +56,8 @@ class How(NamedTuple):
 class Shrinker:
     """Gives what a picture becomes, or the reason why it is refused."""
 
-    def __init__(self, how: How) -> None:
-        self.how = how
+    def __init__(self, settings: ShrinkSettings) -> None:
+        self.settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection
 
@@ -71,7 +71,7 @@ class Shrinker:
 
     def __call__(self, data: bytes) -> Small | str:
         process = self._process = self._process or self._start()
-        timer = _Timer(self.how.cpu_seconds * WAITS, process)
+        timer = _Timer(self.settings.cpu_seconds * WAITS, process)
         timer.start()
         try:
             self._pipe.send_bytes(data)
@@ -89,7 +89,7 @@ class Shrinker:
         self._pipe, theirs = Pipe()
         with theirs:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), json.dumps(self.how)],
+                [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), json.dumps(self.settings)],
                 env=environment | {"PYTHONPATH": str(_ROOT)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -111,7 +111,7 @@ class Shrinker:
             return 0
         self._pipe.close()
         try:
-            return process.wait(self.how.cpu_seconds)
+            return process.wait(self.settings.cpu_seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()
@@ -131,28 +131,28 @@ class _Timer(threading.Timer):
         self.process.kill()
 
 
-def shrink(data: bytes, how: How) -> Small:
+def shrink(data: bytes, settings: ShrinkSettings) -> Small:
     """Raises `Refused`, and only that, for a bad picture."""
-    limits = Limits(max_bytes=how.max_bytes, max_pixels=how.max_pixels)
-    image, original = decode_measured(data, limits, how.side)
-    if min(image.size) > how.side:
-        scale = how.side / min(image.size)
-        wide, high = (max(how.side, round(length * scale)) for length in image.size)
+    limits = Limits(max_bytes=settings.max_bytes, max_pixels=settings.max_pixels)
+    image, original = decode_measured(data, limits, settings.side)
+    if min(image.size) > settings.side:
+        scale = settings.side / min(image.size)
+        wide, high = (max(settings.side, round(length * scale)) for length in image.size)
         image = image.resize((wide, high), Image.Resampling.BICUBIC)
     stored = io.BytesIO()
-    image.save(stored, "JPEG", quality=how.quality)
+    image.save(stored, "JPEG", quality=settings.quality)
     return Small(stored.getvalue(), *image.size, *original)
 
 
-def serve(pipe: Connection, how: How) -> None:
+def serve(pipe: Connection, settings: ShrinkSettings) -> None:
     """One picture after the other, each with so much CPU time and no more: the system ends us at its end."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with suppress(EOFError):
         while True:
             data = pipe.recv_bytes()
-            signal.setitimer(signal.ITIMER_PROF, how.cpu_seconds)
+            signal.setitimer(signal.ITIMER_PROF, settings.cpu_seconds)
             try:
-                small = shrink(data, how)
+                small = shrink(data, settings)
                 facts, image = {"sizes": small[1:]}, small.image
             except Refused as refused:
                 facts, image = {"reason": refused.reason}, b""  # type: ignore[dict-item]
@@ -162,4 +162,4 @@ def serve(pipe: Connection, how: How) -> None:
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), How(*json.loads(sys.argv[2])))
+    serve(Connection(int(sys.argv[1])), ShrinkSettings(*json.loads(sys.argv[2])))

@@ -47,8 +47,8 @@ from mudg_core.storage.gc.retention import (
     Rules,
     Verdict,
     judge_orphans,
-    kept,
     read_pointers,
+    reasons_to_keep,
     with_ancestors,
 )
 from mudg_core.storage.gc.survey import Item, moment, read_manifest, survey
@@ -124,7 +124,7 @@ def make_plan(store: ArtifactStore, gc_marks: GcMarks, rules: Rules) -> Plan:
     leases = read_leases(store.objects)
     named = read_pointers(store.objects)
     snapshot = survey(store.objects)
-    why = kept(snapshot.items, named, leases, before, rules)
+    why = reasons_to_keep(snapshot.items, named, leases, before, rules)
     dying = _dying(snapshot.items, why, before, rules)
     marks = _marks(snapshot.items, why, before, dying, rules)
     orphans = judge_orphans(snapshot, leases, rules)

@@ -106,7 +106,7 @@ def live_leases(leases: Iterable[Lease], now: datetime) -> list[Lease]:
     return [lease for lease in leases if lease.expires > now]
 
 
-def kept(
+def reasons_to_keep(
     items: Mapping[str, Item], named: Iterable[Pointer], leases: Iterable[Lease], marks: Marks, rules: Rules
 ) -> dict[str, str]:
     """Why each artifact that stays does so. Whatever an artifact was made from stays with it."""

@@ -15,7 +15,15 @@ import pytest
 from mudg_core.corpus.decode import decode
 from mudg_core.corpus.web import shrink as module
 from mudg_core.corpus.web.download import download
-from mudg_core.corpus.web.shrink import CPU_SECONDS, CRASHED, TOO_SLOW, How, Shrinker, Small, shrink
+from mudg_core.corpus.web.shrink import (
+    CPU_SECONDS,
+    CRASHED,
+    TOO_SLOW,
+    Shrinker,
+    ShrinkSettings,
+    Small,
+    shrink,
+)
 from mudg_core.errors import OrchestrationError
 from mudg_core.settings import DownloadSettings
 from tests.support.guarded import canary, web
@@ -23,7 +31,7 @@ from tests.support.hostile import encoded, many_scans, noise
 from tests.support.hostile_web import HostileWeb, picture
 
 __all__ = ["canary", "web"]
-HOW = How(side=32, quality=90, max_bytes=1 << 24, max_pixels=1_000_000)
+HOW = ShrinkSettings(side=32, quality=90, max_bytes=1 << 24, max_pixels=1_000_000)
 
 
 def test_f82_a_jpeg_of_2000_scans_costs_itself_and_not_its_batch(web: HostileWeb, tmp_path: Path) -> None:
