@@ -137,7 +137,7 @@ def test_f87_declared_sizes_are_looked_at_before_anything_is_read(
     monkeypatch.setattr(tables, "MAX_CHUNK_BYTES", 1 << 19)
     path = bomb(tmp_path / "bomb.parquet", 10, 1 << 20)
     table = tables.open_table(path, path.stat().st_size, "here")
-    monkeypatch.setattr(tables, "_plain", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(tables, "_unpacked", lambda *_: pytest.fail("it was read"))
     with pytest.raises(DataError, match=r"row group 0: \d+ bytes of column url unpack to 10\d+"):
         list(tables.batches(table, ["url"], "here"))
 
@@ -201,7 +201,7 @@ def test_f87_a_footer_that_claims_less_is_not_believed(
     path.write_bytes(path.read_bytes().replace(varint(real), varint(1000, len(varint(real)))))
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size == 1000
     table = tables.open_table(path, path.stat().st_size, "here")
-    monkeypatch.setattr(tables, "_plain", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(tables, "_unpacked", lambda *_: pytest.fail("it was read"))
     with pytest.raises(DataError, match=r"row group 0: \d+ bytes of column url unpack to 10\d+"):
         list(tables.batches(table, ["url"], "here"))
     monkeypatch.setattr(tables, "MAX_PAGE_BYTES", 1 << 19)
