@@ -169,7 +169,11 @@ def train(run: Run, embeddings: list[ArtifactRef], shards: int) -> Learned:
             coarse=[coarse[name] for name in wanted],
             samples=samples,
             neighbors=neighbors[some],
-            **{f"cells_{name}": cells[base(name)][some] for name in wanted},
+            cells_kmeans=cells["kmeans"][some],
+            cells_paired=cells["paired"][some],
+            cells_centred=cells["centred"][some],
+            cells_routed=cells["centred"][some],
+            cells_spilled=cells["centred"][some],
         )
         chosen = str(run.store.manifest(choice).facts["variant"])
     own = centroids[base(chosen)], cells[base(chosen)]

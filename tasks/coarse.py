@@ -28,7 +28,7 @@ from mudg_core.index.training_data import (
     image_sum,
     make_pairs,
 )
-from mudg_core.index.variants import choose_variant, trial
+from mudg_core.index.variants import VARIANTS, choose_variant, trial
 from mudg_core.index.vectors import normalised
 from mudg_core.index.version import COARSE, open_coarse
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
@@ -181,23 +181,28 @@ def train_router(
 @stage("choice", algorithm=2, settings=("index.spill", "index.gain"))
 def choose(
     work: Work,
-    /,
     *,
     variants: list[str],
     coarse: Refs,
     samples: ArtifactRef,
     neighbors: Refs,
-    **cells: Refs,
+    cells_kmeans: Refs,
+    cells_paired: Refs,
+    cells_centred: Refs,
+    cells_routed: Refs,
+    cells_spilled: Refs,
 ) -> Facts:
-    """Every variant on tuning queries, and the one that reads least. `cells_VARIANT` are its centroids'
-    cells."""
+    """Every variant on tuning queries, and the one that reads least; each with the cells of its centroids."""
+    cells = dict(
+        zip(VARIANTS, (cells_kmeans, cells_paired, cells_centred, cells_routed, cells_spilled), strict=True)
+    )
     index, found = work.settings.index, read_queries(work.store, samples)
     near = merged_neighbors(work.store, neighbors)
     truth = near.rows[found.counts.part("tuning"), :NEIGHBORS]
     training = near.rows[found.counts.part("training"), :NEIGHBORS]
     trials = []
     for variant, ref in zip(variants, coarse, strict=True):
-        placed = read_placement(work.store, cells[f"cells_{variant}"])
+        placed = read_placement(work.store, cells[variant])
         if variant == "spilled":
             placed = spill(placed, training, *read_votes(work.store, ref), index.spill)
         trials.append(
