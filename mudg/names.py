@@ -56,7 +56,11 @@ def _of_kind(store: ArtifactStore, ref: ArtifactRef, kind: str | None) -> Artifa
         return ref
     if ref.stage == CLASSIFIER:
         return _made_for(store, store.manifest(ref), kind)
-    raise InputError(what=f"{ref} is no {kind}", where=store.url, fix=f"`{_list(kind)}` shows what there is")
+    raise InputError(
+        what=f"{ref} is not {'an' if kind == INDEX else 'a'} {kind}",
+        where=store.url,
+        fix=f"`{_list(kind)}` shows what there is",
+    )
 
 
 def _made_for(store: ArtifactStore, classifier: Manifest, kind: str | None) -> ArtifactRef:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dask import annotate  # type: ignore[attr-defined]
+from distributed import Future
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
@@ -52,9 +53,9 @@ class PrefectOnDask:
         compute = run.settings.compute
         with _placement(stage, run.settings, turn), scheduler_named(name, compute, *SUBMITTING):
             future = chosen.submit(stage.where, run.settings, recipes, run.part, CODE)
-        dask_future: Any = getattr(future, "wrapped_future", None)
-        if dask_future is not None:
-            listen(dask_future.client)
+        on_cluster: object = getattr(future, "wrapped_future", None)
+        if isinstance(on_cluster, Future):
+            listen(on_cluster.client)
 
         def again() -> TaskBatch | list[ArtifactRef]:
             found = [run.store.find(recipe) for recipe in recipes]

@@ -38,5 +38,11 @@ def test_a_warning_of_descriptors_reaches_prefect_and_the_terminal(tmp_path: Pat
     ref = make(store, "warnings", {}, {"warnings.json": [asdict(warning)]})
     (table,) = warnings_table(store, "pets", ref, "")
     assert warning.message in json.dumps(table.data)
-    result = {"warnings": [asdict(warning)], "datasets": [], "folder": "f", "verdicts": []}
+    result = {
+        "warnings": [asdict(warning)],
+        "datasets": [],
+        "folder": "f",
+        "verdicts": [],
+        "baseline_seconds": 0.0,
+    }
     assert target_text("pets", result).startswith(f"warning: {warning.message}\n")

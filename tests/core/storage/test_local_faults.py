@@ -122,7 +122,7 @@ def test_f35_disk_full_at_the_last_moment(
 
 def test_other_disk_errors_are_ours_too(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(StorageError, match="disk refused"):
+    with pytest.raises(StorageError, match="disk error"):
         LocalObjects(tmp_path / "file").put_new("a/b", b"x")
 
 
