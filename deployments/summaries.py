@@ -21,6 +21,7 @@ from mudg_core.evaluate.gate import VERDICT
 from mudg_core.index.recall import Point
 from mudg_core.report.words import arm_name, duration
 from mudg_core.settings import ComputeSettings, Settings
+from mudg_core.stage_names import stage_name
 from mudg_core.storage import ArtifactRef, ArtifactStore
 from mudg_core.train.card import CARD_FILE
 from tasks.compare import PAGE
@@ -189,7 +190,7 @@ def _stages(records: Sequence[StageRecord]) -> Iterator[str]:
     yield from ("", "| stage | computed | cached | time |", "|---|---:|---:|---:|")
     for stage, seconds in found["seconds"].items():
         own = counts([record for record in records if record.stage == stage])
-        yield f"| {stage} | {own['computed']:,} | {own['cached']:,} | {duration(seconds)} |"
+        yield f"| {stage_name(stage)} | {own['computed']:,} | {own['cached']:,} | {duration(seconds)} |"
 
 
 def _parents(store: ArtifactStore, made: ArtifactRef) -> Iterator[str]:

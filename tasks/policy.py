@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 from mudg_core.encode.weights import weights_digest
 from mudg_core.errors import UnwantedError
 from mudg_core.settings import PRECISION, Settings
+from mudg_core.stage_names import stage_name
 from mudg_core.storage import ArtifactRef, ArtifactStore, Checkpoints, Facts, Recipe
 from tasks.code import check_code
 from tasks.run import Batch, Host, Progress, Run, silent
@@ -33,7 +34,7 @@ P = ParamSpec("P")
 Inputs = Mapping[str, Any]
 
 # Inputs that tell artifacts of one stage apart for people, and the words before them.
-TOLD = {"variant": "", "seed": "seed ", "first_row": "from row "}
+NAMING_INPUTS = {"variant": "", "seed": "seed ", "first_row": "from row "}
 
 
 def _this_process() -> Host:
@@ -102,11 +103,10 @@ class Pending:
         """Over all tasks of the stage. A task shows its own, so one alone needs no other."""
         if sum(not isinstance(batch, list) for batch in self.batches) < 2:
             return nullcontext(silent)
-        name = f"{self.progress.stage} {self.run.part}".strip()
-        about = (
-            f"{name}: {self.progress.artifacts:,} artifacts, {self.progress.cached:,} of them there before"
-        )
-        return self.run.executor.progress_bar(name, about)
+        stage, part, artifacts = self.progress.stage, self.run.part, self.progress.artifacts
+        about = f"{artifacts:,} artifacts, {self.progress.cached:,} of them there before"
+        name = _joined(stage_name(stage), part)
+        return self.run.executor.progress_bar(_joined(stage, part), f"{name}: {about}")
 
 
 @dataclass(frozen=True)
@@ -208,12 +208,12 @@ class Stage(Generic[P]):
         return {one.name: one.default for one in parameters if one.default is not one.empty}
 
     def run_name(self, part: str, recipes: Sequence[Recipe], count: str) -> str:
-        """`model animals, seed 0 3fa9c2d1`: the stage, what it is of as far as a word says that, and the
+        """`finetune animals, seed 0 3fa9c2d1`: the stage, what it is of as far as a word says that, and the
         beginning of its key."""
         inputs: Any = recipes[0].settings["inputs"]
-        own = [f"{words}{inputs[name]}" for name, words in TOLD.items() if name in inputs]
+        own = [f"{words}{inputs[name]}" for name, words in NAMING_INPUTS.items() if name in inputs]
         what = ", ".join(item for item in (part, *(own if len(recipes) == 1 else ()), count) if item)
-        return f"{self.name} {what} {recipes[0].key[:8]}" if what else f"{self.name} {recipes[0].key[:8]}"
+        return _joined(stage_name(self.name), what, recipes[0].key[:8])
 
     def tags(self, settings: Settings) -> list[str]:
         """Prefect can limit how many tasks of a tag run at a time, which we do for `gpu`. There is no other:
@@ -275,12 +275,16 @@ def build_batch(
         progress(0.0)  # it may have stood in line for a worker, or a GPU, when the flow ended
         return store.build(recipe, make)
 
-    name, is_unwanted = f"{chosen.name} {part}".strip(), host.unwanted()
+    name, is_unwanted = _joined(stage_name(chosen.name), part), host.unwanted()
     with (
-        host.progress_bar(name, f"{name}: {recipes[0]}") as bar,
+        host.progress_bar(_joined(chosen.name, part), f"{name}: {recipes[0]}") as bar,
         reporting(str(recipes[0]), host.report) as report,
     ):
         return [build(*numbered) for numbered in enumerate(recipes)]
+
+
+def _joined(*words: str) -> str:
+    return " ".join(word for word in words if word)
 
 
 def _is_artifact(value: Any) -> bool:

@@ -14,49 +14,9 @@ from rich.spinner import Spinner
 from mudg.cli.output import console as on_terminal
 from mudg.execution import session, uses_prefect
 from mudg_core.settings import Settings
+from mudg_core.stage_names import stage_title
 from tasks.run import WATCHER
 from tasks.stage_progress import BOARD, Board, StageProgress
-
-TITLES = {
-    "corpus-shard": "draw the demo corpus",
-    "downloaded-shard": "download images",
-    "embedding-shard": "embed images and captions",
-    "screened-shard": "leave out copies and captions that do not fit",
-    "samples": "draw captions to learn from and to measure with",
-    "neighbors": "find each caption's nearest images",
-    "neighbors-guided": "find the other captions' nearest images through the index of the first",
-    "pairs": "pair captions with images",
-    "centroids": "k-means, plain and paired",
-    "cells": "assign images to cells",
-    "router": "fit the router",
-    "choice": "choose the variant that reads least",
-    "code": "train the fine code",
-    "index-part": "populate the index",
-    "index": "assemble the version",
-    "recall": "measure recall",
-    "queries": "choose descriptors",
-    "candidates": "search the index",
-    "labels": "pseudo-label",
-    "picks": "select",
-    "dataset": "fetch, filter, refill",
-    "model": "finetune the student",
-    "held-out": "hold out labelled images",
-    "gate": "estimate without labels whether it is better",
-    "classifier": "write the model's folder",
-    "evaluation": "collect evaluation images",
-    "evaluation-prints": "fingerprint evaluation images",
-    "evaluation-features": "encode evaluation images",
-    "zero-shot": "evaluate the student before finetuning",
-    "scores": "evaluate per domain",
-    "cache-scores": "evaluate adapters without training",
-    "shots": "draw labelled images",
-    "comparison": "put the rows together",
-    "comparison-page": "draw the comparison",
-    "map": "draw the map of the images",
-    "leaks": "look for evaluation images among the candidates",
-    "warnings": "look for what may be wrong",
-    "report": "write the report",
-}
 
 
 class Terminal:
@@ -89,7 +49,7 @@ class Terminal:
 
 
 def _title(progress: StageProgress) -> str:
-    title = TITLES.get(progress.stage, progress.stage)
+    title = stage_title(progress.stage)
     return f"{title} ({escape(progress.part)})" if progress.part else title
 
 

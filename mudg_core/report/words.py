@@ -1,4 +1,5 @@
-"""Numbers, names and verdicts in words, in one place so that headline, tables and charts agree."""
+"""Numbers, names and verdicts in words, in one place so that headline, tables and charts agree. (Names of
+stages: mudg_core/stage_names.py.)"""
 
 from __future__ import annotations
 
@@ -19,25 +20,6 @@ ARMS = {
 }
 # The first pair that was measured carries the headline.
 PAIRS = (("mudg", "zero_shot", ""), ("mudg_averaged", "zero_shot_averaged", ", prompts averaged"))
-# Stages by the words of the plan and of the documentation; others are called as they are stored.
-STAGES = {
-    "corpus-shard": "corpus",
-    "downloaded-shard": "download",
-    "embedding-shard": "embed",
-    "screened-shard": "screen",
-    "pairs": "pair",
-    "centroids": "train",
-    "cells": "assign cells",
-    "index-part": "populate",
-    "queries": "augment",
-    "candidates": "search",
-    "labels": "label",
-    "picks": "select",
-    "dataset": "fetch, filter, refill",
-    "model": "finetune",
-    "scores": "evaluate",
-    "evaluation": "evaluation images",
-}
 OUTCOMES = {  # of an image that was tried, in the order of the chart
     "chosen": "in the training set",
     "not needed": "not tried: its group was full",
@@ -69,10 +51,6 @@ PLURALS = {"class": "classes"}
 def arm_name(arm: str) -> str:
     """An arm that this version does not know keeps its own name."""
     return ARMS.get(arm, arm.replace("_", " "))
-
-
-def stage_name(stage: str) -> str:
-    return STAGES.get(stage, stage)
 
 
 def number(value: float, digits: int = 1) -> str:

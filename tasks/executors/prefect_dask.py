@@ -25,6 +25,7 @@ from prefect.states import Completed
 
 from mudg_core.retries import STAGE_TASKS
 from mudg_core.settings import Settings
+from mudg_core.stage_names import stage_name
 from mudg_core.storage import ArtifactRef, Recipe
 from tasks.code import CODE
 from tasks.executors import spread, stopping
@@ -138,7 +139,7 @@ def record_cached(artifacts: list[str]) -> State[None]:
 def _named(chosen: Task[P, R], stage: Stage[...], name: str, tags: Iterable[str]) -> Task[P, R]:
     """As people see it in Prefect's UI, which fills in braces."""
     shown = name.replace("{", "{{").replace("}", "}}")
-    return chosen.with_options(name=stage.name, task_run_name=shown, tags=tags)
+    return chosen.with_options(name=stage_name(stage.name), task_run_name=shown, tags=tags)
 
 
 def _placement(stage: Stage[...], settings: Settings, turn: int) -> AbstractContextManager[Any]:

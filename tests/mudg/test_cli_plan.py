@@ -16,6 +16,7 @@ from mudg.cli import output as units
 from mudg.cli.app import app
 from mudg_core.plan import probe
 from mudg_core.plan.hardware import Hardware
+from mudg_core.stage_names import stage_name
 from tasks import coarse, index
 from tasks.policy import Stage
 
@@ -78,17 +79,10 @@ def test_the_papers_scale_as_json() -> None:
     assert result["total"]["hours"] == pytest.approx(sum(line["hours"] for line in result["stages"]))
 
 
-# Lines of the plan that are not called as their stages are; and stages that make tables and pages, of which
-# none grows with the corpus or runs a model on images.
-CALLED = {
-    "queries": "augment",
-    "candidates": "search",
-    "labels": "label",
-    "picks": "select",
-    "dataset": "fetch",
-    "model": "finetune",
-    "evaluation-prints": "prints",
-}
+# Stages whose lines of the plan are not called by their stored names; and stages that make tables and pages,
+# of which none grows with the corpus or runs a model on images.
+RENAMED = ("queries", "candidates", "labels", "picks", "dataset", "model")
+CALLED = {name: stage_name(name) for name in RENAMED} | {"evaluation-prints": "prints"}
 CALLED_BACK = {line: name for name, line in CALLED.items()}
 SMALL = {"warnings", "map", "recall", "report"}
 

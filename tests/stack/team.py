@@ -17,6 +17,7 @@ import yaml
 
 from mudg.ops.stack.running import find_stack
 from mudg_core.settings import load_settings
+from mudg_core.stage_names import stage_name
 from mudg_core.storage import ArtifactStore
 from tests.support.demo_runs import SMALL, mudg
 
@@ -133,7 +134,7 @@ class Team:
         """Until a task of a stage is at work, which began after a moment."""
 
         def look() -> bool | None:
-            tasks = [task for task in self.task_runs(run) if task["name"].startswith(f"{stage} ")]
+            tasks = [task for task in self.task_runs(run) if task["name"].startswith(f"{stage_name(stage)} ")]
             assert not any(task["state_type"] in ENDED for task in tasks), f"{stage} has ended already"
             running = [task["state"] for task in tasks if task["state_type"] == "RUNNING"]
             told = [state for state in running if state]  # of one that has just begun the server may lack it

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(1200)
 Made = dict[str, Any]
 SHOTS = Path(__file__).parents[2] / "build/screenshots"
 TABS = {
-    "Task Runs": ["model animals", "queries animals"],
+    "Task Runs": ["finetune animals", "augment animals"],
     "Artifacts": ["summary-animals", "progress-model-animals"],
     "Logs": ["Completed"],
 }
@@ -215,7 +215,7 @@ def test_f01_f13_f16_one_target_outlives_three_kills(team: Team, first: Made) ->
     assert ended["state_type"] == "COMPLETED", ended["state"]["message"]
     assert_over(team, again)
     cached = {task["name"].split()[0] for task in team.task_runs(again) if task["state_name"] == "Cached"}
-    assert {"queries", "candidates", "labels", "picks", "dataset"} <= cached
+    assert {"augment", "search", "label", "select", "fetch"} <= cached
 
 
 def kill_the_flow(team: Team, run: str) -> None:

@@ -44,6 +44,7 @@ from mudg_core.errors import (
 )
 from mudg_core.retries import PREFECT_SERVER
 from mudg_core.settings import DEMO_MODEL, ComputeSettings, Settings, load_settings
+from mudg_core.stage_names import STAGES, stage_name
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from tasks.executors.pending import TaskBatch
 from tasks.executors.prefect_dask import _placement, execute
@@ -325,7 +326,7 @@ def batches(*one_after_the_other: Any) -> Any:
     now, *later = one_after_the_other
     if isinstance(now, list):
         return now
-    return task_batch("model 3fa9c2d1", now, (lambda: batches(*later)) if later else None)
+    return task_batch("finetune 3fa9c2d1", now, (lambda: batches(*later)) if later else None)
 
 
 @pytest.mark.parametrize("error", AWAY)
@@ -384,7 +385,7 @@ def test_time_in_line_for_a_gpu_does_not_count(
 ) -> None:
     future = InLine(*states)
     monkeypatch.setattr(tasks.executors.pending, "_asking", lambda: nullcontext(future))
-    made = pending_of(settings, task_batch("model 3fa9c2d1", future))
+    made = pending_of(settings, task_batch("finetune 3fa9c2d1", future))
     if most is None:
         with pytest.raises(OrchestrationError, match="not done after 3600 s"):
             made.results()
@@ -425,7 +426,7 @@ def busy() -> Iterator[Client]:
 
 def impatient(settings: Settings, future: Any) -> Pending:
     found = PrefectDaskFuture(uuid4(), future)
-    return pending_of(settings, task_batch("model 3fa9c2d1", found, task_timeout_seconds=0.5))
+    return pending_of(settings, task_batch("finetune 3fa9c2d1", found, task_timeout_seconds=0.5))
 
 
 def test_time_in_line_for_a_worker_does_not_count(settings: Settings, busy: Client) -> None:
@@ -486,9 +487,9 @@ def test_f11_no_worker_has_the_gpu_resource(settings: Settings) -> None:
         Client(cluster) as client,
     ):
         future = PrefectDaskFuture(uuid4(), client.submit(abs, -1, resources={"GPU": 1}))
-        named = task_batch("model animals, seed 0 3fa9c2d1", future, task_timeout_seconds=0.2)
+        named = task_batch("finetune animals, seed 0 3fa9c2d1", future, task_timeout_seconds=0.2)
         pending = pending_of(settings, named)
-        with pytest.raises(OrchestrationError, match="model animals, seed 0") as raised:
+        with pytest.raises(OrchestrationError, match="finetune animals, seed 0") as raised:
             pending.results()
     assert "GPU resource" in raised.value.fix
 
@@ -504,10 +505,15 @@ def test_f15_a_worker_does_not_work_for_a_flow_of_another_version(settings: Sett
 def test_runs_are_named_after_what_they_are_of(settings: Settings) -> None:
     trained = [tasks.train.train.recipe(settings, {"seed": seed, "dataset": PARENT}) for seed in (0, 1)]
     name = tasks.train.train.run_name
-    assert name("animals", trained[:1], "") == f"model animals, seed 0 {trained[0].key[:8]}"
-    assert name("animals", trained[1:], "2 of 2") == f"model animals, seed 1, 2 of 2 {trained[1].key[:8]}"
-    assert name("", trained, "1 of 4") == f"model 1 of 4 {trained[0].key[:8]}"
-    assert name("", [PLAIN], "") == f"model {PLAIN.key[:8]}"
+    assert name("animals", trained[:1], "") == f"finetune animals, seed 0 {trained[0].key[:8]}"
+    assert name("animals", trained[1:], "2 of 2") == f"finetune animals, seed 1, 2 of 2 {trained[1].key[:8]}"
+    assert name("", trained, "1 of 4") == f"finetune 1 of 4 {trained[0].key[:8]}"
+    assert name("", [PLAIN], "") == f"finetune {PLAIN.key[:8]}"
+
+
+def test_every_stage_has_a_name_that_people_see() -> None:
+    assert set(STAGES) == {found.name for found in _stages()}
+    assert len({stage_name(stage) for stage in STAGES}) == len(STAGES)
 
 
 def test_the_only_tag_is_the_one_that_limits_gpus(settings: Settings) -> None:

@@ -15,7 +15,8 @@ from mudg_core.evaluate.comparison import Comparison, RowScore
 from mudg_core.report.charts.plot import Plot
 from mudg_core.report.charts.svg import WIDTH, bar, chart, dot, group, line, name_room, tag, text, ticks
 from mudg_core.report.data import Descriptor, DomainScores, Timing
-from mudg_core.report.words import OUTCOMES, arm_name, count, duration, number, shorten, signed, stage_name
+from mudg_core.report.words import OUTCOMES, arm_name, count, duration, number, shorten, signed
+from mudg_core.stage_names import stage_name
 
 T = TypeVar("T")
 MAX_DOMAINS = 8

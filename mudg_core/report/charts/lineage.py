@@ -16,7 +16,8 @@ from markupsafe import Markup
 
 from mudg_core.report.charts.svg import HEAD, Point, bar, chart, group, picture, tag, text
 from mudg_core.report.data import LineageNode
-from mudg_core.report.words import TIMES, count, shorten, stage_name
+from mudg_core.report.words import TIMES, count, shorten
+from mudg_core.stage_names import stage_name
 
 Edge = tuple[str, str]
 ROOM, BEND_ROOM = 66.0, 26.0  # height of a box with the space around it, and of a line
