@@ -5,7 +5,7 @@ python -m benchmarks.compare [--rows ROWS] [--targets NAMES] [--seeds N] [--iter
 
 Without --rows these are the ones that README and docs quote (`QUOTED`); `--rows all` (`ROWS=all`) are all.
 Every row that is trained costs nine trainings and evaluations, a minute and a half of a core each: with ten
-of them that makes about 80 minutes on two cores, with all 26 about three hours (reckoned, not timed). What
+of them that makes about 80 minutes on two cores, with all 26 about three hours (estimated, not timed). What
 was made stays in .mudg/bench-compare, so a run that was stopped goes on where it was. With any flag it is a
 trial, and nothing is kept but with --keep; else figures are kept in benchmarks/results/compare.json. A run of
 some targets keeps the figures of the others, with commit and machine of each. The last line printed

@@ -1,4 +1,4 @@
-"""Corpus in, a searchable index out: the upper half of the diagram in the README."""
+"""Corpus in, a searchable index out: the upper half of the diagram in docs/architecture.md."""
 
 from __future__ import annotations
 

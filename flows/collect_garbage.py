@@ -1,4 +1,4 @@
-"""What nobody needs any more goes; to be run on a schedule (`mudg_core/storage/collect.py` says how)."""
+"""What nobody needs any more goes; to be run on a schedule (`mudg_core/storage/gc/collect.py` says how)."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 A stage is a function from artifacts to the files of a new artifact. `@stage` wraps it so that calling it with
 a run gives that artifact's reference; mypy checks the inputs of every call against the function's signature.
-Who computes is the run's executor: this process, or Prefect on Dask (tasks/executors/). The store alone says
-what is made already: Prefect's own cache would be a second opinion, and one that can be half written when a
-run is killed.
+Who computes is the run's executor: this process, processes of this machine, or Prefect on Dask
+(tasks/executors/). The store alone says what is made already: Prefect's own cache would be a second opinion,
+and one that can be half written when a run is killed.
 """
 
 from __future__ import annotations

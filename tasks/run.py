@@ -103,7 +103,7 @@ class Batch(Protocol):
 
 
 class Executor(Protocol):
-    """Who runs stages: this process, or Prefect on Dask. Stages know nothing of it."""
+    """Runs stages: this process, processes of this machine, or Prefect on Dask. Stages do not know which."""
 
     def begin(
         self, run: Run, stage: Stage[...], name: str, recipes: list[Recipe], turn: int

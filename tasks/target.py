@@ -35,7 +35,7 @@ def augment(
     pool_digest: str,
     by_class: list[list[str]],
 ) -> Facts:
-    """How the classes of a target are said, and the features of its queries, label by label.
+    """The prompts of a target's classes, and the features of its queries, label by label.
 
     `pool` lists the phrases of the user's own file; empty stands for the built-in pool. `by_class` has what
     the user's file says about each class, for the methods that need it.
@@ -86,7 +86,7 @@ def study_prompts(
     pool: list[str],
     by_class: dict[str, list[list[str]]],
 ) -> Facts:
-    """Zero-shot accuracy of the student by the way classes are said. `queries` are those of `adaptive`.
+    """Zero-shot accuracy of the student by prompts. `queries` are those of `adaptive`.
 
     `by_class` has what the user's files say about each class, by the method that says it.
     """

@@ -2,7 +2,7 @@
 
 These are the baselines that the paper compares clustering with. An order depends on the images alone and on a
 seed, never on the label's number; where two images are equal, the lower row comes first. Cosines are exact
-(see `index.exact_products`) and exponentials the same on every CPU, so an order is the same everywhere.
+(see `index/exact.py`) and exponentials the same on every CPU, so an order is the same everywhere.
 """
 
 from __future__ import annotations

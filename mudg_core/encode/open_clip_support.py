@@ -136,7 +136,7 @@ def _tokens(tokenizer: Any, ids: Callable[[str], Ids], texts: Sequence[str]) -> 
 
 
 def _clean(tokenizer: Any, text: str) -> str:
-    """Mending changes nothing in printable ASCII without HTML's entities."""
+    """`clean_fn` changes nothing in printable ASCII without HTML's entities."""
     if text.isascii() and text.isprintable() and "&" not in text:
         return " ".join(text.split()).lower()
     return str(tokenizer.clean_fn(text))

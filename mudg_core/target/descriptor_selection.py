@@ -7,7 +7,7 @@ Many descriptors share the lowest loss, and those that rank first among them are
 ("an advertisement from the 1920s", "from the 1930s"). So near-copies of what is chosen give way to others.
 
 Every number that decides something is the same on every CPU, given the same features: these and their means
-are rounded to the grid of `exact_products`, on which float64 sums and products are exact.
+are rounded to the grid of `index.exact.on_grid`, on which float64 sums and products are exact.
 """
 
 from __future__ import annotations

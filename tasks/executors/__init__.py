@@ -1,8 +1,8 @@
-"""Who runs stages: this process, or Prefect on Dask. Both find and make the same artifacts.
+"""Who runs stages: this process, processes of this machine, or Prefect on Dask. All make the same artifacts.
 
-`in_process` imports neither Prefect nor Dask. Everything else here is Prefect on Dask and what it needs: its
-servers, its cluster, what it shows. Prefect reads its environment when it is first imported, so what we want
-of it is said here. A value that the user has set stays.
+`in_process` and `processes` (with `report_socket`) import neither Prefect nor Dask. Everything else here is
+Prefect on Dask and what it needs: its servers, its cluster, what it shows. Prefect reads its environment when
+it is first imported, so its defaults are set here. A value that the user has set stays.
 """
 
 import os
