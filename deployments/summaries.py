@@ -23,9 +23,9 @@ from mudg_core.report.words import arm_name, duration
 from mudg_core.settings import ComputeSettings, Settings
 from mudg_core.stage_names import stage_name
 from mudg_core.storage import ArtifactRef, ArtifactStore
-from mudg_core.train.card import CARD_FILE
+from mudg_core.train.card import BETTER, CARD_FILE
 from tasks.compare import PAGE
-from tasks.executors.prefect_artifacts import Shown, link, link_to, markdown, said, table
+from tasks.executors.prefect_artifacts import Shown, escape_markdown, link, link_to, markdown, table
 from tasks.report import REPORT
 from tasks.results import accuracies, counts
 from tasks.run import StageRecord
@@ -54,7 +54,7 @@ def index_shown(store: ArtifactStore, settings: Settings, built: IndexBuild) -> 
         f"- {facts['rows']:,} images in {facts['cells']:,} cells, {facts['variant']}, code {facts['code']}",
         f"- recall@1 of held-out captions: {point.recall_at_1}, with {point.cost()}",
         f"- {plot}",
-        *([f"- **not promoted**: {said(built.note, 1000)}"] if built.note else ["- it is current now"]),
+        f"- **not promoted**: {escape_markdown(built.note, 1000)}" if built.note else "- it is current now",
         *_use("mudg search 'a photo of a cat'", "mudg target run SPEC.yaml"),
         *_end(store, settings, built.records, version.index),
     ]
@@ -69,7 +69,7 @@ def classifier_shown(store: ArtifactStore, settings: Settings, built: Classifier
     warnings = warnings_table(store, target.name, built.warnings, whole)
     lines = [
         f"# Classifier {target.name}",
-        *([said(target.description, 1000), ""] if target.description else []),
+        *([escape_markdown(target.description, 1000), ""] if target.description else []),
         f"- {link_to('report', page)}",
         f"- classifier: `{built.classifier}`, {_address(store, built.classifier, CARD_FILE, 'model card')}",
         *(f"- training set: {_training_set(store, ref)}" for ref in data.by_seed),
@@ -113,7 +113,7 @@ def prompts_shown(store: ArtifactStore, settings: Settings, built: PromptsBuild)
     rows = [{"prompts": method, "accuracy, %": round(value, 2)} for method, value in facts.items()]
     plot = _address(store, built.study, "prompts.svg", "accuracy by method")
     lines = [f"# Prompts of {name}", f"- {plot}", *_end(store, settings, built.records, built.study)]
-    about = f"{name}: zero-shot accuracy by the way its classes are said."
+    about = f"{name}: zero-shot accuracy by prompts."
     return [markdown(f"summary prompts {name}", about, lines), table(f"prompts {name}", about, rows)]
 
 
@@ -144,10 +144,10 @@ def _accuracy(scores: dict[str, Any]) -> str:
 
 
 def _verdicts(store: ArtifactStore, verdicts: Sequence[ArtifactRef]) -> Iterator[str]:
-    words = {True: "better than zero-shot", False: "not surely better than zero-shot", None: "cannot be told"}
     for ref in verdicts:
         body = json.loads(store.file(ref, VERDICT).read_text())
-        yield f"gate, without labels: **{words[body['better']]}**. {said(body['reasons'][0], 1000)}"
+        reason = escape_markdown(body["reasons"][0], 1000)
+        yield f"gate, without labels: **{BETTER[body['better']]}**. {reason}"
 
 
 def _address(store: ArtifactStore, ref: ArtifactRef, file: str, words: str) -> str:
@@ -175,7 +175,10 @@ def _use(*commands: str) -> list[str]:
 def _end(
     store: ArtifactStore, settings: Settings, records: Sequence[StageRecord], made: ArtifactRef
 ) -> list[str]:
-    changed = [f"- {said(name)}: {said(str(value))}" for name, value in changed_settings(settings)]
+    changed = [
+        f"- {escape_markdown(name)}: {escape_markdown(str(value))}"
+        for name, value in changed_settings(settings)
+    ]
     return [
         *("", "## Done by this run", *_stages(records)),
         *("", "## Settings that differ from the defaults", *(changed or ["- none"])),

@@ -1,4 +1,4 @@
-"""Class names in, a finetuned classifier out: the lower half of the diagram in the README."""
+"""Class names in, a finetuned classifier out: the lower half of the diagram in docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mudg_core.target.prompts import wording
 from mudg_core.target.spec import Target
 from tasks.checks import check_classes, find_leaks, fingerprint_evaluation
 from tasks.dataset import label, retrieve, select, select_queries
-from tasks.export_classifier import hand_over
+from tasks.export_classifier import export_classifier
 from tasks.fetch import fetch
 from tasks.flow import flow
 from tasks.gate import gate, hold_out
@@ -125,7 +125,7 @@ def _build(run: Run, target: Target) -> ClassifierBuild:
     run.records.extend(baseline.records)
     mudg = replace(mudg, verdicts=judged.results() if judged else [])
     warnings = warnings_of(run, version, mudg.data)
-    classifier = give(run, target, version, mudg, scores, warnings)
+    classifier = export(run, target, version, mudg, scores, warnings)
     page = report(run, f"mudg: {target.name}", version, [(target, mudg, scores, warnings)])
     return ClassifierBuild(target, mudg, scores, warnings, classifier, page, run.records, baseline.records)
 
@@ -262,7 +262,7 @@ def compare(
     return evaluate.map(run, jobs)
 
 
-def give(
+def export(
     run: Run,
     target: Target,
     version: IndexVersion,
@@ -271,7 +271,7 @@ def give(
     warnings: ArtifactRef,
 ) -> ArtifactRef:
     """What the user gets: the first seed's model, as far finetuned as the gate's verdict says."""
-    return hand_over(
+    return export_classifier(
         run,
         target=target.name,
         description=target.description,
@@ -308,10 +308,10 @@ def report(run: Run, title: str, version: IndexVersion, made: Sequence[Reported]
         title=title,
         targets=[target.model_dump(mode="json") for target, _, _, _ in made],
         settings=run.settings.model_dump(mode="json", exclude=NOT_REPORTED),
-        queries=[found.queries for found in data],
-        found=[found.found for found in data],
-        labels=[found.labels for found in data],
-        datasets=[ref for found in data for ref in found.by_seed],
+        queries=[one.queries for one in data],
+        found=[one.found for one in data],
+        labels=[one.labels for one in data],
+        datasets=[ref for one in data for ref in one.by_seed],
         models=[ref for _, arm, _, _ in made for ref in arm.models],
         scores=[ref for _, _, scores, _ in made for ref in scores],
         shards=list(version.shards),

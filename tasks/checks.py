@@ -83,31 +83,31 @@ def check_classes(
 ) -> Facts:
     """All warnings of a target. `datasets` are its training sets, one a seed, and `leaked` its leaks."""
     settings = work.settings.dataset
-    asked = json.loads(work.store.file(queries, SPEC).read_text())
-    names = asked["classes"]
+    spec = json.loads(work.store.file(queries, SPEC).read_text())
+    names = spec["classes"]
     searched = _search(work, read_features(work.store.folder(queries), LABELS), index, embeddings)
     presence = searched.presence()
     missing = presence.absent(settings.absent_below)
     pairs = [pair for pair in searched.confusable_pairs() if not missing[[pair.one, pair.other]].any()]
     hits = pq.read_table(work.store.file(found, "hits.parquet"))
     labelled = pq.read_table(work.store.file(labels, "labels.parquet"))
-    told = absent_classes.warn_of_absent(names, presence, settings.absent_below)
-    told += confusable_classes.warn_of_confusable_classes(
+    warnings = absent_classes.warn_of_absent(names, presence, settings.absent_below)
+    warnings += confusable_classes.warn_of_confusable_classes(
         names, confusable_classes.count_swaps(pairs, hits, labelled)
     )
-    told += warn_of_descriptors(asked)
-    told += _few(work, names, labelled.column("label").to_numpy(), datasets or [])
+    warnings += warn_of_descriptors(spec)
+    warnings += _few(work, names, labelled.column("label").to_numpy(), datasets or [])
     if leaked is not None:
-        told += leaks.warn_of_leaks(
+        warnings += leaks.warn_of_leaks(
             pq.read_table(work.store.file(leaked, leaks.LEAKS)), settings.exclude_leaks
         )
     if evaluation is not None:
         facts: Any = work.store.manifest(evaluation).facts
-        told += warn_of_unmatched(facts.get("unknown", []), facts.get("empty", []))
-    write_warnings(told, work.scratch)
+        warnings += warn_of_unmatched(facts.get("unknown", []), facts.get("empty", []))
+    write_warnings(warnings, work.scratch)
     shares = {"share": presence.share.tolist(), "support": presence.support.tolist()}
     (work.scratch / "presence.json").write_text(json.dumps({"classes": names, **shares}, indent=1))
-    kinds = [item.kind for item in told]
+    kinds = [item.kind for item in warnings]
     return Facts(
         {"classes": len(names), "warnings": {kind: kinds.count(kind) for kind in sorted(set(kinds))}}
     )
@@ -144,8 +144,8 @@ def _search(work: Work, labels: Float32, index: ArtifactRef, embeddings: Refs) -
     version = load_version(work.store, index)
     check_model(work.store, version, weights_digest(work.settings.encode.model))
     captions, rows, pictures = _sampled(read_queries(work.store, version.samples))
-    asked = np.concatenate([labels, captions])
-    hits = search_parts(work, version, asked, 2 * HITS).rows
+    queries = np.concatenate([labels, captions])
+    hits = search_parts(work, version, queries, 2 * HITS).rows
     own, theirs = hits[: len(labels), :HITS], hits[len(labels) :]
     shards = open_shards(work, embeddings)
     gather = (partial(gather_images, shards), partial(gather_texts, shards))

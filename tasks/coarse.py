@@ -64,10 +64,10 @@ def find_neighbors(work: Work, *, samples: ArtifactRef, embedding: ArtifactRef, 
     found, shard = read_queries(work.store, samples), open_shards(work, [embedding])[0]
     training, queries = found.counts.training, found.vectors
     exact = np.r_[: int(training * texts), training : len(queries)]
-    asked = queries if len(exact) == len(queries) else queries[exact]
-    where, told = work.settings.compute.device, work.progress
-    work.count(len(asked), "queries")
-    near = nearest(asked, shard.images, shard.rows, KEEP, device=where, progress=told)
+    exact_queries = queries if len(exact) == len(queries) else queries[exact]
+    where, progress = work.settings.compute.device, work.progress
+    work.count(len(exact_queries), "queries")
+    near = nearest(exact_queries, shard.images, shard.rows, KEEP, device=where, progress=progress)
     rows, cosines = _nothing(len(queries))
     rows[exact], cosines[exact] = near.rows, near.cosines
     total, usable = image_sum(shard)

@@ -149,7 +149,3 @@ def _plan_span(
         return gather_images([EmbeddingShard.open(store.folder(ref)) for ref in embeddings], rows)
 
     return plan_span(labelled, gather, rule, span)
-
-
-def _int(value: object) -> int:
-    return int(str(value))

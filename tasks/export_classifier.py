@@ -10,7 +10,7 @@ from tasks.policy import Work, stage
 
 
 @stage(STAGE, settings=("train.temperature",), weights=("train.model",), gpu=True)
-def hand_over(
+def export_classifier(
     work: Work,
     *,
     target: str,

@@ -72,7 +72,7 @@ def fill_plan(
     """What a plan gives, written as a training set."""
     images = pq.read_table(work.store.file(found, "images.parquet"))
     links: dict[int, Link] = {line["row"]: line for line in images.to_pylist()}
-    rounds, asking = _told_in_rounds(work.progress)
+    rounds, asking = _progress_by_round(work.progress)
     with work.store.temporary() as folder:
         corpus = _images(work, links, shards, folder, asking)
         filled = fetch_filter_refill(
@@ -91,8 +91,8 @@ def fill_plan(
     return filled
 
 
-def _told_in_rounds(progress: Progress) -> tuple[Progress, Progress]:
-    """For `fill`, and for who follows links in between, who knows of one round only: see there."""
+def _progress_by_round(progress: Progress) -> tuple[Progress, Progress]:
+    """For `fetch_filter_refill`, and for downloads in between, which know of one round only: see there."""
     reached = 0.0
 
     def rounds(share: float) -> None:

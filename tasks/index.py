@@ -132,10 +132,10 @@ def measure_recall(work: Work, *, index: ArtifactRef) -> Facts:
     for number, (name, kind) in enumerate(kinds.items()):
         truth = truth_of(near, samples, kind, removed)
         searcher = open_searcher(work.store, version, image_queries=kind == "images")
-        asked = [(settings.probes, settings.mass), *recall.costs(searcher)]
+        costs = [(settings.probes, settings.mass), *recall.costs(searcher)]
         how = settings.gain, settings.rerank, own_rows(samples, kind)
-        told = counted(asked, len(asked), partial(_tell_half, work.progress, number))
-        points[name] = recall.curves(searcher, samples.of(kind), truth, told, *how)
+        watched = counted(costs, len(costs), partial(_tell_half, work.progress, number))
+        points[name] = recall.curves(searcher, samples.of(kind), truth, watched, *how)
     (work.scratch / "recall.json").write_text(
         json.dumps({name: [point.to_json() for point in found] for name, found in points.items()}, indent=1)
     )

@@ -95,10 +95,10 @@ class ThreadHost(Host):
         if threading.current_thread() is not threading.main_thread():
             yield ending.is_set
             return
-        told = threading.Event()
-        before = signal.signal(signal.SIGTERM, lambda *_: told.set())
+        stop_requested = threading.Event()
+        before = signal.signal(signal.SIGTERM, lambda *_: stop_requested.set())
         try:
-            yield told.is_set
+            yield stop_requested.is_set
         finally:
             signal.signal(signal.SIGTERM, before)
 

@@ -90,7 +90,7 @@ def _result_with_retry(batch: TaskBatch, seconds: float) -> list[ArtifactRef]:
                     fix="see that it is up (`mudg doctor`) and that PREFECT_API_URL is an address which "
                     "workers reach too; then run again: what is made stays",
                 ) from error
-            log.warning("%s got no answer from the Prefect server; another look in %g s", batch.name, delay)
+            log.warning("%s got no answer from the Prefect server; retrying in %g s", batch.name, delay)
             sleep(delay)
             again = batch.again()
             if isinstance(again, list):

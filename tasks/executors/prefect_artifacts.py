@@ -2,7 +2,7 @@
 
 Prefect keeps artifacts in its database and sends them to browsers whole, so all of them have a limit and say
 where the rest is. Class names and captions come from strangers, and the UI takes text for markdown with HTML
-in it: such text goes through `said`. Nothing here can fail a run.
+in it: such text goes through `escape_markdown`. Nothing here can fail a run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Shown:
     about: str
 
 
-def said(text: str, most: int = MOST_TEXT) -> str:
+def escape_markdown(text: str, most: int = MOST_TEXT) -> str:
     """Text of a stranger as nothing but text: bare where no reader of markdown can take it for more, and else
     as code, inside which nothing is markup."""
     visible = ("" if unicodedata.category(c) == "Cf" else " " if _is_blank(c) else c for c in text)
@@ -83,7 +83,7 @@ def table(key: str, about: str, rows: Sequence[Row], whole: str = "") -> Shown:
 def _cells(row: Row) -> dict[str, Any]:
     """Prefect's older UI takes cells for markdown too."""
     return {
-        said(name): value if isinstance(value, int | float) else said(str(value))
+        escape_markdown(name): value if isinstance(value, int | float) else escape_markdown(str(value))
         for name, value in row.items()
     }
 

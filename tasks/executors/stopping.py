@@ -29,10 +29,10 @@ def stopping() -> Iterator[Callable[[], bool]]:
         key = worker.get_current_task()
         yield lambda: _is_over(worker, key)
     elif threading.current_thread() is threading.main_thread():
-        told = threading.Event()
-        before = signal.signal(signal.SIGTERM, lambda *_: told.set())
+        stop_requested = threading.Event()
+        before = signal.signal(signal.SIGTERM, lambda *_: stop_requested.set())
         try:
-            yield told.is_set
+            yield stop_requested.is_set
         finally:
             signal.signal(signal.SIGTERM, before)
     else:

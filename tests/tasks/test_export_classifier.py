@@ -15,7 +15,7 @@ from mudg_core.predict.model import open_model
 from mudg_core.settings import Settings
 from mudg_core.storage import Facts, Recipe
 from mudg_core.train.export import CLASSES_FILE, CLASSIFIER_FILE, export
-from tasks.export_classifier import hand_over
+from tasks.export_classifier import export_classifier
 from tasks.policy import Work
 from tests.core.encode.tiny import loaded, tiny_folder
 from tests.support.exported import CLASSES, QUERIES, finetuned
@@ -40,7 +40,7 @@ def work(made: Made, tiny_folder: Path, tmp_path: Path) -> Work:
 
 
 def handed(work: Work, made: Made, **more: Any) -> Facts:
-    return hand_over.function(work, target="things", description="", **made.refs, **more)
+    return export_classifier.function(work, target="things", description="", **made.refs, **more)
 
 
 def weights(folder: Path) -> torch.Tensor:
@@ -81,7 +81,7 @@ def test_scores_and_warnings_are_told(work: Work, made: Made) -> None:
 def test_key_depends_on_verdict_scores_and_base(work: Work, made: Made) -> None:
     def key(tree: dict[str, Any] | None = None, **more: Any) -> str:
         inputs = {"target": "things", "description": "", **made.refs, **more}
-        return hand_over.recipe(work.settings.replace(tree or {}), inputs).key
+        return export_classifier.recipe(work.settings.replace(tree or {}), inputs).key
 
     keys = [
         key(),

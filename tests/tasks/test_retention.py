@@ -7,7 +7,7 @@ import pytest
 from mudg_core.storage.gc.retention import KINDS
 from tasks.compare import draw_comparison, score_cache, tabulate
 from tasks.dataset import select
-from tasks.export_classifier import hand_over
+from tasks.export_classifier import export_classifier
 from tasks.fetch import fetch
 from tasks.policy import Stage
 from tasks.report import write_report
@@ -17,7 +17,7 @@ from tasks.train import evaluate, score_zero_shot, train
 @pytest.mark.parametrize(
     ("stages", "kind"),
     [
-        ((train, hand_over), "model_days"),
+        ((train, export_classifier), "model_days"),
         ((fetch,), "dataset_days"),
         ((write_report, evaluate, score_zero_shot, score_cache, tabulate, draw_comparison), "report_days"),
     ],

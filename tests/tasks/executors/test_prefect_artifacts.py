@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from tasks.executors.prefect_artifacts import MOST_BYTES, MOST_ROWS, key_of, link_to, markdown, said, table
+from tasks.executors.prefect_artifacts import (
+    MOST_BYTES,
+    MOST_ROWS,
+    escape_markdown,
+    key_of,
+    link_to,
+    markdown,
+    table,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -29,7 +37,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 def test_f74_names_are_text_and_nothing_else(name: str) -> None:
     """Bare text has none of what begins markup, and inside one pair of backticks nothing is markup."""
-    found = said(name)
+    found = escape_markdown(name)
     found.encode()  # nothing that UTF-8 has no bytes for
     assert not set(found) & set("\n\r\x00\x1b\u202e")
     if found.startswith("`"):
@@ -44,11 +52,11 @@ def test_f74_names_are_text_and_nothing_else(name: str) -> None:
     "name", ["cat", "St. John's wort", "great_white_shark", "recall@1", "Bücherregal (alt), 19%", "山羊"]
 )
 def test_plain_names_are_shown_as_they_are(name: str) -> None:
-    assert said(name) == name
+    assert escape_markdown(name) == name
 
 
 def test_long_text_is_cut() -> None:
-    assert said("x" * 10_000) == "x" * 499 + "…"
+    assert escape_markdown("x" * 10_000) == "x" * 499 + "…"
 
 
 def test_f20_a_table_of_a_thousand_classes_shows_the_first_and_says_where_all_are() -> None:
