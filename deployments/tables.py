@@ -30,7 +30,7 @@ def recall_table(store: ArtifactStore, recall: ArtifactRef) -> Shown:
     rows = []
     for kind, points in curves.items():
         lines = (recall_line(Point.from_json(point)) for point in points)
-        rows += [{"asked by": kind} | dict(zip(RECALL[:-1], line[:-1], strict=True)) for line in lines]
+        rows += [{"queries": kind} | dict(zip(RECALL[:-1], line[:-1], strict=True)) for line in lines]
     whole = store.uri(recall, "recall.json")
     return table("recall", "Recall of held-out captions and images, with 95 % intervals.", rows, f"`{whole}`")
 
@@ -44,7 +44,7 @@ def embedded_table(store: ArtifactStore, embeddings: Sequence[ArtifactRef]) -> S
         why = ", ".join(f"{name} × {count:,}" for name, count in sorted(refused.items()))
         rows.append({"shard": str(ref), "rows": facts["rows"], "refused": sum(refused.values()), "why": why})
     about = f"Shards of the index, newest first: {len(rows):,} of {len(embeddings):,}."
-    return table("embedded", f"{about} `mudg corpus status` tells of all.", rows)
+    return table("embedded", f"{about} `mudg corpus status` lists all.", rows)
 
 
 def accuracy_table(name: str, scores: dict[str, Any], whole: str) -> Shown:

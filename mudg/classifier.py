@@ -47,7 +47,11 @@ class Model:
     def __init__(self, folder: str | Path, device: str = "cpu") -> None:
         self.folder, self.device = Path(folder).expanduser().resolve(), device
         if not self.folder.is_dir():
-            raise InputError(what="there is no such folder", where=str(folder))
+            raise InputError(
+                what="there is no such folder",
+                where=str(folder),
+                fix="export a classifier there: `mudg model export`",
+            )
 
     def __repr__(self) -> str:
         return f"Model({str(self.folder)!r})"

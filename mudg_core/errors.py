@@ -2,7 +2,7 @@
 
     MudgError
     ├── SettingsError            a setting is unknown, out of range or contradictory
-    ├── InputError               what the user handed in (target spec, label file, path) cannot be used
+    ├── InputError               what the user submitted (target spec, label file, path) cannot be used
     ├── DataError                stored or downloaded data is not what it claims to be
     │   ├── ChecksumError        bytes differ from the checksum in their manifest
     │   ├── MissingArtifactError a manifest, or a file that one names, is not there
@@ -10,7 +10,7 @@
     ├── ModelError               weights or a model configuration cannot be loaded or do not fit
     ├── StorageError             the store does not do what was asked of it
     │   ├── CredentialsError     the store refused the credentials: retrying cannot help
-    │   ├── ConflictError        somebody else wrote first: the caller decides what that means
+    │   ├── ConflictError        another process wrote first: the caller decides what that means
     │   └── UnsafeStoreError     the store ignores conditional puts: two writers could both win
     ├── TrainingError            training cannot go on (a loss that is not finite)
     └── OrchestrationError       the machinery around the method failed (cluster, server, time-out)

@@ -84,7 +84,7 @@ class GcSettings(Area):
     model_days: Days = Field(365.0, description="models, with all they were made from; empty: for good")
     dataset_days: Days = Field(180.0, description="training sets, with all they were made from")
     shard_days: Days = Field(30.0, description="embedded and downloaded shards that no index names")
-    other_days: Days = Field(7.0, description="everything else that nobody names")
+    other_days: Days = Field(7.0, description="all other unreferenced artifacts")
     checkpoint_days: Days = Field(7.0, description="of stages that were never finished")
     quarantine_days: Days = Field(30.0, description="damaged artifacts that were set aside")
     grace_hours: float = Field(
@@ -269,7 +269,7 @@ class AugmentSettings(Area):
 
     method: Literal[
         "adaptive", "random", "waffle-words", "waffle-characters", "templates", "per-class", "cupl", "none"
-    ] = Field("adaptive", description="how classes are said; docs/target.md explains each")
+    ] = Field("adaptive", description="how prompts are made; docs/target.md explains each")
     count: int = Field(16, ge=1, le=1024, description="m, the augmentations kept")
     label_clusters: int = Field(
         16, ge=1, le=4096, description="k2, at most; never more than a third of the labels"
@@ -321,7 +321,7 @@ class DatasetSettings(Area):
     few_share: Share = Field(0.5, description="warn of a class with less than this share of per_class")
     refill: Literal["label", "cluster"] = Field(
         "label",
-        description="who stands in once a cluster has nobody left: the rest of its label, or no one",
+        description="replacement once a cluster is used up: other candidates of its label, or none",
     )
     min_yield: Share = Field(
         0.05, description="share of the images tried that must be there and readable, or the stage fails"
@@ -420,7 +420,7 @@ class EvaluateSettings(Area):
     )
     baseline: Literal["nearest-neighbours", "none"] = Field(
         "nearest-neighbours",
-        description="a second model, of each class's nearest images, to compare with; none: half of the work",
+        description="baseline trained and evaluated beside it; none halves the run time",
     )
     alpha_points: int = Field(
         5,
@@ -445,7 +445,7 @@ class EvaluateSettings(Area):
 
 
 class GateSettings(Area):
-    """Whether a student is handed over: estimated without labels, on held-out pseudo-labelled images."""
+    """Whether a student is exported: estimated without labels, on held-out pseudo-labelled images."""
 
     enabled: bool = True
     per_class: int = Field(12, ge=1, le=10_000, description="held-out images of each class, at most")
@@ -465,7 +465,7 @@ class GateSettings(Area):
 
 
 class TargetSettings(Area):
-    """What targets that others hand in may do on this machine. No target and no run can change it."""
+    """What targets submitted by others may do on this machine. No target and no run can change it."""
 
     allowed_paths: tuple[str, ...] = Field(
         (), description="folders whose files a submitted target may name, absolute; empty: none"

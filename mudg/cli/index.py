@@ -251,7 +251,7 @@ def _build_text(result: Json, current: str) -> str:
         f"(95 %: {100 * recall.low:.1f} to {100 * recall.high:.1f}), reading {share(point.share_read)}",
     ]
     if (drift := result["drift"]) and drift["retrain"]:
-        lines.append(f"warning: {drift['words']} `mudg index build --retrain` does")
+        lines.append(f"warning: {drift['words']} Run `mudg index build --retrain`.")
     if result["note"]:
         lines.append(result["note"])
     lines.append(f"current: {current}")

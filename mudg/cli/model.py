@@ -87,7 +87,7 @@ def model_onnx(
     folder = folder.expanduser().resolve()
     if folder.parent.name == "attempts":
         raise InputError(
-            what="this folder belongs to the store, in which nothing is changed",
+            what="this folder is inside the store, which is read-only",
             where=str(folder),
             fix="copy the model out first: `mudg model export`",
         )

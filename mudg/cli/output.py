@@ -78,6 +78,6 @@ def age(text: str) -> timedelta:
     """A time as people write it: 30d, 12h, 90min; days without a unit."""
     match = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,6})?)\s*(d|h|min)?\s*", text)
     if match is None:
-        raise InputError(what=f"{text[:40]!r} is no age", fix="write 30d, 12h or 90min")
+        raise InputError(what=f"{text[:40]!r} is not an age", fix="write 30d, 12h or 90min")
     unit = {"d": "days", "h": "hours", "min": "minutes"}[match[2] or "d"]
     return timedelta(**{unit: float(match[1])})

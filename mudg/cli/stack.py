@@ -182,7 +182,7 @@ def _up_text(stack: Stack, started: bool) -> str:
     here = Path.cwd()
     folder = stack.folder.relative_to(here) if stack.folder.is_relative_to(here) else stack.folder
     rows = [
-        ("UI", f"{stack.login_url}      # signs you in: share it with nobody"),
+        ("UI", f"{stack.login_url}      # signs you in: do not share it"),
         ("S3", stack.s3_url),
         ("Dask", stack.dask_address),
         ("logs", folder / "logs"),

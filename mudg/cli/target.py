@@ -41,7 +41,7 @@ def target_run(
     baseline: Annotated[
         Baseline | None,
         Option(
-            help="Second model to compare with on evaluation images; none takes half of the time.",
+            help="Baseline trained and evaluated beside it; none halves the run time.",
             show_default="evaluate.baseline",
         ),
     ] = None,

@@ -92,7 +92,7 @@ def absolute_path(text: str) -> Path:
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError as error:
-        raise InputError(what=f"nobody's home folder: {error}", where=text[:200]) from error
+        raise InputError(what=f"the home folder cannot be found: {error}", where=text[:200]) from error
 
 
 def local_files(name: str, path: str) -> list[Path]:

@@ -180,5 +180,5 @@ class Checkpoints:
         try:
             return stored.etag, decode(stored.data, self.stage, self.key)
         except ChecksumError as error:
-            log.warning("%s: %s; it is passed over", layout.uri(self.objects.url, path), error.what)
+            log.warning("%s: %s; it is skipped", layout.uri(self.objects.url, path), error.what)
             return stored.etag, None

@@ -146,7 +146,7 @@ class LocalObjects:
     def _expect(self, path: str, etag: str) -> None:
         stored = self.read(path)
         if stored is None or stored.etag != etag:
-            raise ConflictError(what="somebody else changed the object", where=self._where(path))
+            raise ConflictError(what="another process changed the object", where=self._where(path))
 
     def _prune(self, folder: Path) -> None:
         """Removes folders that became empty, as an object store would have none."""

@@ -129,7 +129,7 @@ class S3Objects:
             return
         stored = self.read(path)
         if stored is None or stored.etag != expected_etag:
-            raise ConflictError(what="somebody else changed the object", where=self._where(path))
+            raise ConflictError(what="another process changed the object", where=self._where(path))
         try:
             self._call(path, lambda: self.client.delete_object(**self._object(path), IfMatch=expected_etag))
         except StorageError as error:

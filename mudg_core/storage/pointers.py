@@ -67,7 +67,7 @@ def move(
         etag = objects.replace(layout.pointer(name), data, expected.etag if expected else None)
     except ConflictError as error:
         what, fix = (
-            f"pointer {name!r} was moved by somebody else",
+            f"pointer {name!r} was moved by another process",
             "look at where it points now, and decide again",
         )
         raise ConflictError(what=what, where=error.where, fix=fix) from error

@@ -62,7 +62,7 @@ def status_of(error: ClientError) -> int:
 def _answer(error: ClientError, where: str) -> MudgError:
     code, status = str(_part(error, "Error").get("Code", "")), status_of(error)
     if status == 412:
-        return ConflictError(what="somebody else wrote the object first", where=where)
+        return ConflictError(what="another process wrote the object first", where=where)
     if code == "NoSuchBucket":
         fix = "create the bucket (`aws s3 mb s3://NAME`), or correct storage.url"
         return StorageError(what="the bucket does not exist", where=where, fix=fix)

@@ -49,7 +49,7 @@ def test_what_is_not_there_is_an_error(tmp_path: Path, name: str) -> None:
 def test_another_artifact_is_no_classifier(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     index = make(store, "index", {}, {"x": {}})
-    with pytest.raises(InputError, match="no classifier"):
+    with pytest.raises(InputError, match="is not a classifier"):
         find(store, f"index/{index.key}", "classifier")
 
 

@@ -56,7 +56,7 @@ def cron_schedule(cron: str) -> CronSchedule:
         return CronSchedule(cron=cron, timezone="UTC")
     except (ValidationError, ValueError) as error:
         raise InputError(
-            what=f"{cron[:80]!r} is no cron schedule",
+            what=f"{cron[:80]!r} is not a cron schedule",
             where="--index-cron",
             fix="write minute, hour, day, month and weekday: '0 3 * * *' is every night at three (UTC); "
             f"or {OFF}, or {DEFAULT}",
