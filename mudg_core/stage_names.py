@@ -8,7 +8,7 @@ STAGES = {
     "corpus-shard": ("corpus", "draw the demo corpus"),
     "downloaded-shard": ("download", "download images"),
     "embedding-shard": ("embed", "embed images and captions"),
-    "screened-shard": ("screen", "leave out copies and captions that do not fit"),
+    "screened-shard": ("screen", "drop duplicates and mismatched captions"),
     "samples": ("samples", "draw captions to learn from and to measure with"),
     "neighbors": ("neighbors", "find each caption's nearest images"),
     "neighbors-guided": (
