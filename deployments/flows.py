@@ -94,7 +94,7 @@ def build_classifier(name: str, submission: str, settings: Changes = None) -> St
 @flow(
     name="collect-garbage",
     flow_run_name=_dated("collect-garbage"),
-    description="Condemns what nobody needs any more, and deletes what was condemned a grace period ago.",
+    description="Marks for deletion what nobody needs any more; deletes what was marked a grace period ago.",
     persist_result=False,
 )
 def collect_garbage(

@@ -88,7 +88,7 @@ class GcSettings(Area):
     checkpoint_days: Days = Field(7.0, description="of stages that were never finished")
     quarantine_days: Days = Field(30.0, description="damaged artifacts that were set aside")
     grace_hours: float = Field(
-        24.0, ge=1, le=8760, description="younger things are left alone, and condemned ones deleted after it"
+        24.0, ge=1, le=8760, description="younger things stay; what is marked for deletion goes after it"
     )
     lease_minutes: float = Field(
         30.0, gt=0, description="after which a run that says nothing more counts as dead"

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from mudg_core.storage.gc.collect import Collection
 
 app = typer.Typer()
-DONE = {"keep": "kept", "wait": "condemned before", "condemn": "condemned now", "delete": "deleted"}
-PLANNED = DONE | {"condemn": "would be condemned", "delete": "would be deleted"}
+DONE = {
+    "keep": "kept",
+    "wait": "marked for deletion before",
+    "condemn": "marked for deletion now",
+    "delete": "deleted",
+}
+PLANNED = DONE | {"condemn": "would be marked for deletion", "delete": "would be deleted"}
 MOST, MOST_BYTES, DIGITS = 100_000, 16 << 20, 18
 FIX = "give --url, --row or --file with at least one image; `mudg search --json` shows both"
 WHAT = {
@@ -55,11 +60,11 @@ def gc(
         str | None, Option(metavar="AGE", help="30d or 12h, instead of the days in the settings.")
     ] = None,
 ) -> Output:
-    """Delete what nothing needs any more, in two steps: condemned now, deleted by a later run.
+    """Delete what nothing needs any more, in two steps: marked for deletion now, deleted by a later run.
 
     Kept are the current index and the versions before it, whatever a run is using, reports, models and
-    datasets for as long as the settings say (`gc.*`), and all that these were made from. Condemned artifacts
-    are deleted after `gc.grace_hours`, unless a run uses them meanwhile.
+    datasets for as long as the settings say (`gc.*`), and all that these were made from. What is marked for
+    deletion is deleted after `gc.grace_hours`, unless a run uses it meanwhile.
 
     Example: `mudg gc --dry-run`
     """
@@ -90,7 +95,7 @@ def _gc_text(done: Collection, grace: float) -> str:
         if sums[action]["count"]
     ]
     if sums["condemn"]["count"] or sums["wait"]["count"]:
-        total.append(f"a `mudg gc` {grace:g} h after it was condemned deletes what no run used meanwhile")
+        total.append(f"a `mudg gc` {grace:g} h after it was marked deletes what no run used meanwhile")
     return "\n\n".join([table_of(rows, ("kind", "", "number", "bytes", "why")), "\n".join(total)])
 
 

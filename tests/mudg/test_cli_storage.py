@@ -61,12 +61,12 @@ def test_gc_says_what_it_would_do_and_then_does_it(old_store: ArtifactStore, tmp
     assert ("dataset", "keep", "within 180 days") in kinds
     assert ("index", "keep", "a kept artifact was made from it") in kinds
     text = mudg(tmp_path, "gc", "--dry-run").stdout
-    assert "would be condemned" in text and "within 180 days" in text and "kept: 4" in text
+    assert "would be marked for deletion" in text and "within 180 days" in text and "kept: 4" in text
     assert (
         sorted(old_store.objects.list("gc/")) == [] and sorted(old_store.objects.list("artifacts/")) == files
     )
-    assert "condemned now: 1" in mudg(tmp_path, "gc").stdout
-    assert "condemned before: 1" in mudg(tmp_path, "gc").stdout
+    assert "marked for deletion now: 1" in mudg(tmp_path, "gc").stdout
+    assert "marked for deletion before: 1" in mudg(tmp_path, "gc").stdout
     assert sorted(old_store.objects.list("artifacts/")) == files
 
 

@@ -1,7 +1,8 @@
 """What garbage collection means to delete, and how a run that wants it back gets it.
 
 One object, `gc/condemned.json`, has a mark for every artifact that is on its way out. It only ever changes by
-compare-and-swap, so a collector and a run that both want one artifact cannot both have it:
+compare-and-swap, so a collector and a run that both want one artifact cannot both have it. People read
+"marked for deletion" for `condemned`:
 
     condemned   nobody names it; it goes once the grace period is over and still nobody does
     dying       it is being deleted; whoever finds it takes it for missing, and makes it again
@@ -54,7 +55,7 @@ class GcMarks:
         except (ValueError, AttributeError, TypeError, InputError) as error:
             what = "the marks of garbage collection are damaged"
             where = layout.uri(self.objects.url, layout.CONDEMNED)
-            fix = "delete this object: condemned artifacts then get a new grace period"
+            fix = "delete this object: artifacts marked for deletion then get a new grace period"
             raise DataError(what=what, where=where, fix=fix) from error
         return marks, stored.etag
 
