@@ -11,7 +11,7 @@ from mudg.pictures import contact_sheet, gallery
 from mudg_core.corpus.shard_reader import ShardImages, open_images
 from mudg_core.corpus.takedowns import read_takedowns
 from mudg_core.encode.shard import EmbeddingShard, gather_metadata
-from mudg_core.errors import DataError
+from mudg_core.errors import DataError, InputError
 from mudg_core.index.model_names import check_named_model, resolved_model
 from mudg_core.index.routing import Probing
 from mudg_core.index.version import IndexVersion, open_searcher
@@ -20,6 +20,8 @@ from mudg_core.storage import ArtifactStore
 
 if TYPE_CHECKING:
     from PIL import Image
+
+MOST_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ def search(
     probes: int | None = None,
 ) -> Hits:
     """The nearest images of a text. The model is compared with the index before it is loaded."""
+    if not text.strip() or len(text) > MOST_CHARACTERS:
+        raise InputError(
+            what=f"the text to look for is empty or longer than {MOST_CHARACTERS} characters",
+            fix="describe an image in a few words",
+        )
     model = resolved_model(store, settings.encode.model)
     check_named_model(store, version, model)
     from mudg_core.encode.models import load_text_encoder  # torch takes longer than all else here

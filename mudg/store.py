@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from mudg_core.encode.weights import absolute
 from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import Json, Settings, load_settings
 from mudg_core.storage import ArtifactStore
-from mudg_core.target.spec import Target
+from mudg_core.target.spec import parse_target
 
 DEFAULT_NAME = "target"
 
@@ -99,7 +100,7 @@ class Store:
         fields: Json = {"name": name, "classes": list(classes), "seeds": list(seeds), **more}
         if evaluation is not None:
             fields["evaluation"] = str(evaluation)
-        target = Target.model_validate(fields).located()
+        target = parse_target(json.dumps(fields, default=str).encode(), "Store.classify").located()
         with session(self.settings) as settings:
             built = call(build_classifier, settings, target)
         return Classifier(self.artifacts, settings, built)

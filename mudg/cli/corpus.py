@@ -109,9 +109,11 @@ def corpus_status(settings: Settings, store: ArtifactStore) -> Output:
     Example: `mudg corpus status --json`
     """
     from mudg_core.corpus.sources import registry
+    from mudg_core.index.model_names import resolved_model
 
     shards = registry.refs(store)
-    states = source_states(store, settings, shards)
+    model = resolved_model(store, settings.encode.model)
+    states = source_states(store, settings.replace({"encode": {"model": model}}), shards)
     result = {"shards": len(shards), "sources": [state.to_json() for state in states]}
     return Output(result, _status_text(states) if states else EMPTY)
 

@@ -21,7 +21,7 @@ app = typer.Typer()
 DEMO_SETTINGS = Path(str(flows.__file__)).with_name("demo.yaml")
 ONE_SEED = (
     "One seed: another may differ by some points, and close rows may change places. Quote a mean "
-    "over several (of the demo: mudg demo --full)."
+    "over several: `seeds: [0, 1, 2]` in a spec, `mudg demo --full` for the demo."
 )
 
 

@@ -177,7 +177,9 @@ def read_list(urls: Sequence[str], rows: Sequence[int], listed: Path | None) -> 
     if any(line.isdecimal() and len(line) > DIGITS for line in lines) or max(rows, default=0) >= 10**DIGITS:
         raise InputError(what=f"a row has at most {DIGITS} digits", where=str(listed or "--row"), fix=FIX)
     numbers = sorted({*rows, *(int(line) for line in lines if line.isdecimal())})
-    if not small or not 1 <= len(named) + len(numbers) <= MOST or min(numbers, default=0) < 0:
+    if min(numbers, default=0) < 0:
+        raise InputError(what=f"row {min(numbers)}: the first row is 0", where="--row", fix=FIX)
+    if not small or not 1 <= len(named) + len(numbers) <= MOST:
         what = f"{len(named) + len(numbers)} images to take down: between 1 and {MOST:,} can be named"
         raise InputError(what=what, fix=FIX)
     return list(dict.fromkeys(named)), numbers

@@ -198,10 +198,10 @@ def target_text(name: str, result: Json) -> str:
     lines = [f"warning: {warning['message']}" for warning in result["warnings"]]
     lines += [f"training set: {ref}" for ref in result["datasets"]]
     lines += [f"model: {result['folder']}", f"try it: mudg predict {name} IMAGES"]
-    lines += [f"gate, without labels: {verdict['reasons'][0]}" for verdict in result["verdicts"]]
+    lines += [f"gate, without labels: {' '.join(verdict['reasons'])}" for verdict in result["verdicts"]]
     if result["baseline_seconds"] >= 1:
         lines.append(
-            f"the nearest-neighbour baseline took {result['baseline_seconds']:.0f} s of this run: "
+            f"the nearest-neighbour baseline worked for {result['baseline_seconds']:.0f} s, beside the rest: "
             "--baseline none leaves it out"
         )
     return "".join(f"{line}\n" for line in lines)

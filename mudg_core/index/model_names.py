@@ -11,10 +11,11 @@ from contextlib import suppress
 
 from mudg_core.encode.weights import path_in, weights_digest
 from mudg_core.errors import ConflictError, DataError, InputError, MissingArtifactError
-from mudg_core.index.version import CURRENT, IndexVersion, current_version
+from mudg_core.index.version import IndexVersion, current_version
 from mudg_core.settings import DEMO_MODEL, INDEX_MODEL
 from mudg_core.storage import ArtifactStore, layout
 
+DRAWN = "corpus-shard"  # the demo world's
 BUILT_IN = (DEMO_MODEL, "demo:student")
 
 
@@ -53,14 +54,22 @@ def resolved_model(store: ArtifactStore, name: str) -> str:
 
 
 def ask_for_model(store: ArtifactStore, name: str) -> None:
-    """The first index of somebody's own images needs a model, and no default would be a good guess."""
-    if name == INDEX_MODEL and store.pointer(CURRENT) is None:
+    """The first index of somebody's own images needs a model, and no default would be a good guess: not that
+    of the demo either, where an index of drawings is the current one."""
+    if name == INDEX_MODEL and not _has_own_images(store):
         raise InputError(
             what="which model embeds the images? It is asked for at the first build only",
             where="encode.model",
             fix="for example `mudg index build --set encode.model=ViT-B-32/laion2b_s34b_b79k` (downloads "
             "605 MB), or local-dir:FOLDER as open_clip writes it; demo:index is a toy for the demo world",
         )
+
+
+def _has_own_images(store: ArtifactStore) -> bool:
+    try:
+        return any(shard.stage != DRAWN for shard in current_version(store).shards)
+    except MissingArtifactError:
+        return False
 
 
 def check_named_model(store: ArtifactStore, version: IndexVersion, name: str) -> None:

@@ -117,8 +117,9 @@ def rollback(store: ArtifactStore) -> ArtifactRef:
             store.move_pointer(CURRENT, ref, now, withdraw=True)
             return ref
     before = len({past.ref for past in now.history} - {now.ref})
+    earlier = f"{before} were current before {now.ref}, all withdrawn or damaged"
     raise MissingArtifactError(
-        what=f"no version to go back to: {before} were current before {now.ref}, all withdrawn or damaged",
+        what=f"no version to go back to: {earlier if before else 'this is the first one'}",
         where=store.url,
         fix="run `mudg index list`, then `mudg index promote REF`, or `mudg index build`",
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from mudg_core.corpus.sources import registry
 from mudg_core.encode.shard import REFUSED, EmbeddingShard
@@ -153,3 +154,14 @@ def test_nothing_added_yet(local: Place, tmp_path: Path) -> None:
     assert refused["what"] == "the corpus is empty"
     assert "mudg corpus add" in refused["fix"] and "mudg demo" in refused["fix"]
     assert not place.digests(), "nothing was drawn in its place"
+
+
+def test_status_and_the_question_before_the_first_build(local: Place, tmp_path: Path) -> None:
+    place = replace(local, folder=tmp_path, flags=[])
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (64, 64), "red").save(tmp_path / "photos/a red square.png")
+    place.run("corpus", "add", "photos")
+    assert place.run("corpus", "add", "photos/../photos")["new_shards"] == 0
+    [source] = place.run("corpus", "status")["sources"]
+    assert (source["shards"], source["embedded"]) == (1, 0)
+    assert "which model" in place.run("index", "build", ends=2)["what"]

@@ -76,6 +76,20 @@ def test_what_was_made_is_found_again(ran: dict[str, Any]) -> None:
             mudg.open("elsewhere").index.search("a cat")
 
 
+def test_mistakes_are_errors_of_ours(ran: dict[str, Any]) -> None:
+    with chdir(ran["folder_of_test"]):
+        store = mudg.open("pool")
+        for words in ("", " ", "x" * 2000):
+            with pytest.raises(mudg.MudgError, match="empty or longer"):
+                store.index.search(words)
+        with pytest.raises(mudg.MudgError, match="at least 2"):
+            store.classify(["shoe"])
+        with pytest.raises(mudg.MudgError, match="did you mean evaluation"):
+            store.classify(["shoe", "boot"], evalation="x")
+        with pytest.raises(mudg.MudgError, match="BOOT"):
+            store.classify(["boot", "BOOT"])
+
+
 @pytest.mark.parametrize("name", mudg.__all__)
 def test_every_name_is_there_and_says_what_it_is(name: str) -> None:
     found = getattr(mudg, name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -176,7 +177,7 @@ def as_url(text: str) -> str:
     if "://" in text and not text.startswith("file://"):
         fix = "give a path, file:///path or s3://bucket/prefix; lists of links come as parquet files"
         raise InputError(what=f"cannot read {text[:200]!r}", fix=fix)
-    path = Path(text.removeprefix("file://")).expanduser().absolute()
+    path = Path(os.path.normpath(Path(text.removeprefix("file://")).expanduser().absolute()))  # without `..`
     if not path.exists():
         raise InputError(what="there is no such file or folder", where=str(path), fix="check the path")
     return f"file://{path}"

@@ -10,6 +10,7 @@ from mudg_core.encode import weights
 from mudg_core.errors import DataError, InputError, ModelError
 from mudg_core.index import model_names
 from mudg_core.index.model_names import (
+    DRAWN,
     ask_for_model,
     check_named_model,
     model_of,
@@ -19,6 +20,7 @@ from mudg_core.index.model_names import (
 from mudg_core.index.version import promote
 from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore
+from tasks.corpus import draw_shard
 from tests.core.index.test_open_index import build
 
 OTHER, HUB, OTHER_HUB = "ab" * 32, "ViT-B-32/laion2b_s34b_b79k", "ViT-B-16/openai"
@@ -93,6 +95,18 @@ def test_the_first_build_asks(store: ArtifactStore) -> None:
     ask_for_model(store, HUB)
     promote(store, build(store).index)
     ask_for_model(store, "index")
+
+
+def test_the_first_build_of_own_images_asks_beside_an_index_of_drawings(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the toy of the demo would embed them without a word."""
+    version = build(store)
+    promote(store, version.index)
+    assert draw_shard.name == DRAWN
+    monkeypatch.setattr(model_names, "DRAWN", version.shards[0].stage)
+    with pytest.raises(InputError, match="which model"):
+        ask_for_model(store, "index")
 
 
 def test_a_model_that_is_not_known_by_name_is_an_error_that_says_so() -> None:
