@@ -18,23 +18,30 @@ from typing import Any
 
 WORKER = os.environ.get("KILL_WORKER_INSIDE", "")
 STAGE, _, POINT = (os.environ.get("KILL_INSIDE", "") or WORKER).partition(":")
-METHODS = {"made": "_make", "stored": "_upload", "committed": "_commit"}
+METHODS = {"made": "_upload", "stored": "_upload", "committed": "_commit"}  # "made" is before the first
 
 
 def deadly(method: Callable[..., Any]) -> Callable[..., Any]:
-    def wrapper(store: Any, subject: Any, *arguments: Any) -> Any:
-        result = method(store, subject, *arguments)
-        if getattr(subject, "recipe", subject).stage != STAGE:
-            return result
-        if WORKER:
-            with suppress(FileExistsError), Path(os.environ["KILLED_ONCE"]).open("x"):
-                os.kill(os.getpid(), signal.SIGKILL)
-        else:
-            os.kill(int(os.environ["KILL_PID"]), signal.SIGKILL)
-            time.sleep(60)  # this process goes no further; it has to notice by itself that it is an orphan
+    def wrapper(store: Any, manifest: Any, *arguments: Any) -> Any:
+        if POINT == "made":
+            kill(manifest)
+        result = method(store, manifest, *arguments)
+        if POINT != "made":
+            kill(manifest)
         return result
 
     return wrapper
+
+
+def kill(manifest: Any) -> None:
+    if manifest.recipe.stage != STAGE:
+        return
+    if WORKER:
+        with suppress(FileExistsError), Path(os.environ["KILLED_ONCE"]).open("x"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    else:
+        os.kill(int(os.environ["KILL_PID"]), signal.SIGKILL)
+        time.sleep(60)  # this process goes no further; it has to notice by itself that it is an orphan
 
 
 if STAGE:
