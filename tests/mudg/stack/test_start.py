@@ -282,7 +282,7 @@ def test_missing_declarations_and_bad_schedules_are_told(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = CliRunner().invoke(app, ["up", "--folder", str(folder), "--index-cron", "at noon"])
-    assert bad.exit_code == 2 and "no cron schedule" in bad.stderr and not folder.exists()
+    assert bad.exit_code == 2 and "not a cron schedule" in bad.stderr and not folder.exists()
     monkeypatch.setattr(prefect_setup, "CHECKOUT", folder)
     monkeypatch.setattr(prefect_setup, "files", lambda name: [])
     done = CliRunner().invoke(app, ["up", "--folder", str(folder)])
