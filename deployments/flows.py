@@ -16,7 +16,7 @@ from prefect import State, flow, get_run_logger, runtime
 from prefect.states import Cancelled, Completed
 from pydantic import JsonValue
 
-from deployments.worker import worker_settings, workers_cluster
+from deployments.worker import worker_settings
 
 Changes = dict[str, Any] | None
 WARNINGS = 20  # that a submission keeps; the report has all
@@ -38,7 +38,6 @@ def _dated(name: str) -> Callable[[], str]:
     flow_run_name=_dated("build-index"),
     description="Embeds new corpus shards, populates the index, measures its recall and promotes it. "
     "With nothing new it finds everything made, and does nothing.",
-    task_runner=workers_cluster(),
     persist_result=False,
 )
 def build_index(settings: Changes = None, retrain: bool = False) -> State[dict[str, Any]]:
@@ -58,7 +57,6 @@ def build_index(settings: Changes = None, retrain: bool = False) -> State[dict[s
     name="build-classifier",
     flow_run_name="build-classifier {name}",
     description="Builds a classifier for one target that was submitted (`mudg target submit`, or the inbox).",
-    task_runner=workers_cluster(),
     persist_result=False,
 )
 def build_classifier(name: str, submission: str, settings: Changes = None) -> State[dict[str, Any] | None]:
@@ -119,12 +117,15 @@ def collect_garbage(
     persist_result=False,
 )
 def watch_inbox(settings: Changes = None) -> State[dict[str, int]]:
-    """Refuses bad specs with a reason (`inbox-refused/`), and announces again what nobody heard."""
-    from deployments.target_runs import announce, find_lost
+    """Refuses bad specs with a reason (`inbox-refused/`), announces again what nobody heard, and closes tasks
+    of runs that were killed."""
+    from deployments.target_runs import announce, close_tasks_of_ended_runs, find_lost
     from flows import watch_inbox as inbox
 
-    watched = inbox.watch_inbox(worker_settings(settings), announce, find_lost)
     logger = get_run_logger()
+    if closed := close_tasks_of_ended_runs():
+        logger.warning("%d tasks of runs that were killed are marked as Crashed", closed)
+    watched = inbox.watch_inbox(worker_settings(settings), announce, find_lost)
     for path in watched.refused:
         logger.warning("%s was refused: inbox-refused/ has it, with the reason", path)
     for token in watched.known:

@@ -1,4 +1,4 @@
-"""A flow as a Prefect flow run, its stages as tasks on a Dask cluster, and what it shows in Prefect's UI."""
+"""A flow as a Prefect flow run, its stages as tasks computed by Dask, and what it shows in Prefect's UI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from mudg_core.settings import Settings
 from mudg_core.storage import ArtifactStore
 from tasks.executors.prefect_artifacts import Shown, show
 from tasks.executors.prefect_dask import PrefectOnDask
-from tasks.executors.session import dask_runner
 from tasks.flow import Flow
 from tasks.run import executing
 
@@ -42,7 +41,6 @@ def call(flow: Flow[Concatenate[Settings, P], R], settings: Settings, *args: P.a
         name=flow.name,
         flow_run_name=flow.run_name(settings, *args, **inputs).replace("{", "{{").replace("}", "}}"),
         description=flow.description,
-        task_runner=dask_runner(settings.compute.dask_address),
         persist_result=False,
         validate_parameters=False,
     )(body)
@@ -61,7 +59,7 @@ def run_stages(
     flow: Flow[Concatenate[Settings, P], R], settings: Settings, *args: P.args, **inputs: P.kwargs
 ) -> R:
     """Inside a Prefect flow run: the flow with its stages as tasks, and then its summary."""
-    with executing(PrefectOnDask()):
+    with PrefectOnDask(settings.compute) as executor, executing(executor):
         built = flow(settings, *args, **inputs)
     show(lambda: summary_of(flow.name, settings, built))
     return built

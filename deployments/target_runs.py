@@ -9,17 +9,26 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
+    FlowRunFilter,
+    FlowRunFilterEndTime,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+)
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.events import Event, Resource
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Cancelling
+from prefect.states import Cancelling, Crashed
 from prefect.utilities.urls import url_for
 
 from mudg_core.errors import OrchestrationError
@@ -29,6 +38,7 @@ EVENT = "mudg.target.created"
 DEPLOYMENT = "build-classifier"
 ALREADY_RUNNING = "AlreadyRunning"  # the state in which a second run of one submission ends
 REQUEST_SECONDS, RETRIES = 10.0, 2
+SETTLED_SECONDS = 60.0  # after which the server has heard of all that a run has done
 PAGE, PAGES = 200, 5  # runs that are looked through, newest first
 NAMES = {StateType.SCHEDULED: "Submitted", StateType.PENDING: "Submitted"}
 
@@ -142,6 +152,21 @@ def deployment_exists(client: SyncPrefectClient) -> bool:
     except ObjectNotFound:
         return False
     return True
+
+
+def close_tasks_of_ended_runs() -> int:
+    """A run whose process was killed has told nobody that its tasks have ended with it: they would be shown
+    as Running for good. Those of a run that ended in order may still be on their way to the server."""
+    ended = FlowRunFilterEndTime(before_=datetime.now(UTC) - timedelta(seconds=SETTLED_SECONDS))
+    unfinished = TaskRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING])
+    with prefect_client() as client:
+        tasks = client.read_task_runs(
+            flow_run_filter=FlowRunFilter(end_time=ended),
+            task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=unfinished)),
+        )
+        for task in tasks:
+            client.set_task_run_state(task.id, Crashed(message="its run has ended"), force=True)
+    return len(tasks)
 
 
 def _goes_on(run: str) -> bool:

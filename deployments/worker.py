@@ -1,8 +1,8 @@
-"""What a deployed flow finds at the Prefect worker that starts it: settings, and a Dask cluster.
+"""What a deployed flow finds at the Prefect worker that starts it: its settings.
 
 The worker's own environment says where things are (`MUDG_*`, and a file that `MUDG_SETTINGS_FILE` names), as
 it does for the commands of `mudg`; whoever starts a run may change everything else. A SIGTERM needs nothing
-of ours here: Prefect takes it before a flow begins, and leaves the flow and its task runner as by an error.
+of ours here: Prefect takes it before a flow begins, and leaves the flow and its executor as by an error.
 """
 
 from __future__ import annotations
@@ -11,14 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from prefect.settings import PREFECT_API_URL
-from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
-
 from mudg_core.errors import SettingsError
 from mudg_core.settings import Json, Settings, load_settings
 from mudg_core.target.submitted_spec import check_paths
-from tasks.executors.clusters import scheduler
-from tasks.executors.session import warn_if_unreachable
 from tasks.run import prepared
 
 SOURCE = "parameter `settings` of the run"
@@ -66,25 +61,3 @@ def _check_paths(settings: Settings) -> None:
                 where="environment of the Prefect worker",
                 fix=f"set MUDG_STORAGE__{name.upper()} to an absolute one where the worker is started",
             )
-
-
-class WorkersCluster(DaskTaskRunner):
-    """Tasks go to the cluster that the worker's settings name. It is started for the first task, and ends
-    with the run: one that finds everything made starts none. Prefect makes a new one of these for every
-    run."""
-
-    @property
-    def client(self) -> Any:
-        if self._client is None and self.address is None:
-            self.address = self._exit_stack.enter_context(scheduler(load_settings().compute))
-            warn_if_unreachable(str(PREFECT_API_URL.value()), self.address)
-        return super().client
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        self.address = self._client = None
-
-
-def workers_cluster() -> Any:
-    """Untyped on purpose: prefect-dask's runner does not fit Prefect's own annotation of one."""
-    return WorkersCluster()

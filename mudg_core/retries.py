@@ -51,9 +51,13 @@ class RetryPolicy:
         return (self.delay(retry) for retry in range(1, self.retries + 1))
 
     def call(
-        self, function: Callable[[], T], before_retry: Callable[[BaseException], None] = lambda error: None
+        self,
+        function: Callable[[], T],
+        before_retry: Callable[[BaseException], None] = lambda error: None,
+        pause: Callable[[float], object] | None = None,
     ) -> T:
-        """The last error is raised as it is, and so is one that no further attempt could help."""
+        """The last error is raised as it is, and so is one that no further attempt could help. `pause` sleeps
+        between attempts, for whoever must be able to end a sleep."""
         for delay in self.delays():
             try:
                 return function()
@@ -61,7 +65,7 @@ class RetryPolicy:
                 if not self.retryable(error):
                     raise
                 before_retry(error)
-            sleep(delay)
+            (pause or sleep)(delay)
         return function()
 
 

@@ -92,6 +92,7 @@ class Pending:
     def results(self) -> list[ArtifactRef]:
         refs: list[ArtifactRef] = []
         with self.run.watch(self.progress), self._bar() as bar:
+            bar(0.0)
             for batch in self.batches:
                 refs += batch if isinstance(batch, list) else batch.result()
                 bar(len(refs) / self.progress.artifacts)
@@ -258,7 +259,6 @@ def build_batch(
 
     def build(number: int, recipe: Recipe) -> ArtifactRef:
         def show(share: float) -> None:
-            bar((number + share) / len(recipes))
             report.progress((number + share) / len(recipes))
 
         def progress(share: float) -> None:
@@ -276,10 +276,7 @@ def build_batch(
         return store.build(recipe, make)
 
     name, is_unwanted = f"{chosen.name} {part}".strip(), host.unwanted()
-    with (
-        host.progress_bar(name, f"{name}: {recipes[0]}") as bar,
-        reporting(str(recipes[0]), host.report) as report,
-    ):
+    with reporting(str(recipes[0]), host.report) as report:
         return [build(*numbered) for numbered in enumerate(recipes)]
 
 

@@ -85,10 +85,6 @@ class Host(Protocol):
         """A question for work that has nothing to save: does nobody want its result any more?"""
         ...
 
-    def progress_bar(self, name: str, about: str) -> AbstractContextManager[Progress]:
-        """Where people see how far a task has come."""
-        ...
-
     def report(self, report: Report) -> None:
         """Sends to the flow how far a task is; it never raises and never waits."""
         ...

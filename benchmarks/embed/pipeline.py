@@ -21,12 +21,14 @@ from mudg_core.corpus.shards import read_shard
 from mudg_core.encode.weights import locate
 from mudg_core.settings import DEMO_MODEL, Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Recipe, layout
+from tasks.code import CODE
 from tasks.corpus import draw_shard
 from tasks.embed import embed
 from tasks.executors.clusters import DASK
-from tasks.executors.prefect_dask import execute
+from tasks.executors.in_process import ThreadHost
 from tasks.executors.session import session as session  # for the command: it calls nothing else of ours
 from tasks.flow import flow
+from tasks.policy import build_batch
 from tasks.run import Run
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ def models_loaded(settings: Settings, shards: Sequence[ArtifactRef]) -> int:
 
 
 def _made(where: str, settings: Settings, recipes: list[Any]) -> list[ArtifactRef]:
-    return [ArtifactRef.model_validate(ref) for ref in execute.fn(where, settings, recipes)]
+    return build_batch(where, settings, recipes, "", CODE, ThreadHost())
 
 
 def load(settings: Settings) -> Clip:

@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 
 from mudg_core.index import kmeans
 from mudg_core.index.vectors import Float32
-from tasks.executors.spread import pair_pool
+from tasks.executors.dask_worker import WorkerHost
 
 SECONDS = 600.0
 
@@ -38,5 +38,5 @@ def _train(folder: str, rows: int, start: kmeans.Clustering) -> Float32:
         images, texts = (np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in ("images", "texts"))
         return kmeans.PairShard(np.asarray(images[part]), np.asarray(texts[part]))
 
-    with pair_pool(load, partial(kmeans.cut, rows), SECONDS) as pool:
+    with WorkerHost().pair_pool(load, partial(kmeans.cut, rows), SECONDS) as pool:
         return kmeans.train(pool, start, 3).centroids

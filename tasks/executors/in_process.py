@@ -116,9 +116,6 @@ class ThreadHost(Host):
 
         return is_unwanted
 
-    def progress_bar(self, name: str, about: str) -> AbstractContextManager[Progress]:
-        return nullcontext(silent)
-
     def report(self, report: Report) -> None:
         send(report)
 

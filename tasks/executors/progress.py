@@ -33,7 +33,6 @@ def progress_bar(name: str, about: str) -> Iterator[Progress]:
         yield silent
         return
     bar = _Bar(f"progress {name}", about, flow_run)
-    bar.thread.start()
     try:
         yield bar
         bar.share = 1.0
@@ -44,18 +43,23 @@ def progress_bar(name: str, about: str) -> Iterator[Progress]:
 
 
 class _Bar:
-    """`shown` is what Prefect has of it: nothing until the first word was due."""
+    """Begins with the first word, as work may be queued before. `shown` is what Prefect has of it: nothing
+    until that was due."""
 
     def __init__(self, name: str, about: str, flow_run: UUID) -> None:
         self.key, self.about, self.flow_run = key_of(name), about, flow_run
         self.share, self.ended = 0.0, threading.Event()
         self.artifact: UUID | None = None
         self.shown: float | None = None
+        self.begun = False
         run = contextvars.copy_context().run  # Prefect's settings, client and run are in the context
         self.thread = threading.Thread(target=run, args=(self._tell,), name=f"bar {name}", daemon=True)
 
     def __call__(self, share: float) -> None:
         self.share = share
+        if not self.begun:
+            self.begun = True
+            self.thread.start()
 
     def _tell(self) -> None:
         if self.ended.wait(FIRST_SECONDS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from prefect.settings import PREFECT_API_URL
-from prefect_dask import DaskTaskRunner  # type: ignore[attr-defined]
 
 from mudg_core.settings import Settings
-from tasks.executors.clusters import is_loopback, scheduler
+from tasks.executors.clusters import scheduler
 from tasks.executors.prefect_server import prefect_api
 from tasks.run import prepared
-
-log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -29,25 +25,8 @@ def session(settings: Settings) -> Iterator[Settings]:
     settings = prepared(settings)
     home = Path(settings.storage.cache_dir).with_name("prefect")
     slots = settings.compute.gpu_slots and bool(PREFECT_API_URL.value())
-    with _ending_in_order(), prefect_api(home) as api, scheduler(settings.compute) as address:
-        warn_if_unreachable(api, address)
+    with _ending_in_order(), prefect_api(home), scheduler(settings.compute) as address:
         yield settings.replace({"compute": {"dask_address": address, "gpu_slots": slots}})
-
-
-def dask_runner(address: str | None = None) -> Any:
-    """Untyped on purpose: prefect-dask's runner does not fit Prefect's own annotation of one."""
-    return DaskTaskRunner(address=address)
-
-
-def warn_if_unreachable(api: str, address: str) -> None:
-    """Tasks report to Prefect from wherever they run."""
-    if is_loopback(api) and not is_loopback(address):
-        log.warning(
-            "workers of %s that run on other machines cannot reach the Prefect server at %s: "
-            "set PREFECT_API_URL to one that they can reach",
-            address,
-            api,
-        )
 
 
 @contextmanager

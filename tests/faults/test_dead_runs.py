@@ -49,7 +49,7 @@ def test_f13_a_run_that_nobody_supervises_is_marked_as_crashed(tmp_path: Path) -
         ended = team.ended(run, 300)
         assert ended["state_type"] == "CRASHED" and "nothing was heard" in ended["state"]["message"]
         over = until(
-            lambda: {one["state_type"] for one in team.task_runs(run)} <= ENDED or None, "its tasks", 60
+            lambda: {one["state_type"] for one in team.task_runs(run)} <= ENDED or None, "its tasks", 480
         )
         assert over
     finally:

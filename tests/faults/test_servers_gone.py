@@ -62,14 +62,14 @@ def test_f10_the_scheduler_is_killed(tmp_path: Path) -> None:
     assert "Dask scheduler" in ended["what"] and "tiny 2 of 2" in ended["what"]
     first = verified(tmp_path, 1)
     assert ref_of(tmp_path, 2) is None
-    assert task_states(tmp_path) == {"Completed": 1, "Crashed": 1}
+    assert task_states(tmp_path) == {"Completed": 1, "Failed": 1}
     run.begin(1, 2, dask_address=cluster.address)  # nobody is there
     ended = run.ended()
     assert ended["error"] == "OrchestrationError" and ended["where"] == cluster.address
     with dask(tmp_path) as other:
         run.begin(1, 2, dask_address=other.address)
         assert len(run.ended()["made"]) == 2
-    assert begun(tmp_path) == [1, 2, 2] and verified(tmp_path, 1) == first and verified(tmp_path, 2)
+    assert sorted(begun(tmp_path)) == [1, 2, 2] and verified(tmp_path, 1) == first and verified(tmp_path, 2)
 
 
 def test_f17_the_prefect_server_is_gone_for_good(tmp_path: Path) -> None:
@@ -90,26 +90,15 @@ def test_f17_the_prefect_server_is_gone_for_good(tmp_path: Path) -> None:
     assert begun(tmp_path) == [1, 2]
 
 
-def test_f18_a_worker_loses_its_link_to_the_prefect_server(tmp_path: Path) -> None:
-    """What it makes is committed once and known to the flow, which Dask tells; the server misses tasks."""
+def test_f18_workers_need_no_way_to_the_prefect_server(tmp_path: Path) -> None:
+    """Neither from the start nor in the middle: the flow's process tells the server of all tasks."""
     (tmp_path / "do-2").write_text("rest cut")
     run = TinyRun(tmp_path)
-    with dask(tmp_path) as cluster:
+    with dask(tmp_path, HTTP_PROXY=NOWHERE, http_proxy=NOWHERE, **{BEHIND_PROXY: "1"}) as cluster:
         run.begin(1, 2, 3, dask_address=cluster.address)
         ended = run.ended()
-        until(lambda: (tmp_path / "refused").exists() or None, "a call that was refused")
     assert ended["made"] == [str(verified(tmp_path, number)) for number in (1, 2, 3)]
-    assert begun(tmp_path) == [1, 2, 3]
-    assert task_states(tmp_path)["Completed"] < 3, "the link was not cut"
+    assert sorted(begun(tmp_path)) == [1, 2, 3] and not (tmp_path / "refused").exists()
+    assert task_states(tmp_path) == {"Completed": 3}
     with closing(sqlite3.connect(tmp_path / ".mudg/prefect/prefect.db")) as database:
         assert database.execute("SELECT state_name FROM flow_run").fetchall() == [("Completed",)]
-
-
-def test_f18_a_worker_never_had_a_link_to_the_prefect_server(tmp_path: Path) -> None:
-    """Prefect does not begin a task then, so there is nothing to commit: an error that says why."""
-    run = TinyRun(tmp_path)
-    with dask(tmp_path, HTTP_PROXY=NOWHERE, http_proxy=NOWHERE, **{BEHIND_PROXY: "1"}) as cluster:
-        run.begin(1, dask_address=cluster.address)
-        ended = run.ended(600)
-    assert ended["error"] == "OrchestrationError" and "no answer from the Prefect server" in ended["what"]
-    assert not (tmp_path / "begun").exists() and ref_of(tmp_path, 1) is None

@@ -14,22 +14,24 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from prefect import flow, task
+from prefect import flow
 
 import flows.build_classifier
 import flows.watch_inbox
 from deployments import flows as deployed
-from deployments import worker
-from deployments.worker import worker_settings, workers_cluster
+from deployments.on_prefect import run_stages
+from deployments.worker import worker_settings
 from mudg_core.errors import DataError, MudgError, SettingsError
 from mudg_core.evaluate.gate import VERDICT
-from mudg_core.settings import ComputeSettings
+from mudg_core.settings import ComputeSettings, Settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.spec import parse_target
 from mudg_core.target.submissions import Submission, Submissions
+from tasks.executors import prefect_dask
 from tasks.executors.session import _ending_in_order
 from tasks.flow import Flow
 from tests.support.places import Place
+from tests.support.tiny import tiny_flow
 
 SPEC = b"name: zoo\nclasses: [cat, dog]\n"
 
@@ -62,7 +64,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch, servers: Place) -> list[str]:
         finally:
             seen.append("ended")
 
-    monkeypatch.setattr(worker, "scheduler", scheduler)
+    monkeypatch.setattr(prefect_dask, "scheduler", scheduler)
     monkeypatch.setenv("MUDG_COMPUTE__WORKERS", "7")
     return seen
 
@@ -96,30 +98,29 @@ def test_nothing_is_made_in_a_folder_that_goes_with_the_run(
         worker_settings()
 
 
-def test_the_cluster_starts_for_the_first_task_and_ends_with_the_run(clusters: list[str]) -> None:
-    @task(persist_result=False)
-    def double(number: int) -> int:
-        return 2 * number
-
-    @flow(task_runner=workers_cluster(), persist_result=False)
-    def computing(many: int) -> list[int]:
+def test_the_cluster_starts_for_the_first_task_and_ends_with_the_run(
+    store: ArtifactStore, clusters: list[str]
+) -> None:
+    @flow(persist_result=False)
+    def computing(numbers: list[int]) -> list[str]:
         assert clusters == []
-        return [future.result() for future in [double.submit(number) for number in range(many)]]
+        return run_stages(tiny_flow, worker_settings(), numbers)
 
-    assert computing(0) == [] and clusters == []
-    assert computing(2) == [0, 2] and clusters == ["started with 7", "ended"]
+    assert computing([]) == [] and clusters == []
+    made = computing([1, 2])
+    assert len(made) == 2 and clusters == ["started with 7", "ended"]
     clusters.clear()
-    assert computing(1) == [0] and clusters == ["started with 7", "ended"]
+    assert computing([1, 2]) == made and clusters == []
 
 
-def test_a_sigterm_ends_the_cluster_in_order(clusters: list[str]) -> None:
-    @task(persist_result=False)
-    def nothing() -> None: ...
-
-    @flow(task_runner=workers_cluster(), persist_result=False)
-    def ending() -> None:
-        nothing.submit().result()
+def test_a_sigterm_ends_the_cluster_in_order(store: ArtifactStore, clusters: list[str]) -> None:
+    def terminated(settings: Settings) -> None:
+        tiny_flow(settings, [1])
         os.kill(os.getpid(), signal.SIGTERM)
+
+    @flow(persist_result=False)
+    def ending() -> None:
+        run_stages(stand_in(terminated), worker_settings())
 
     with pytest.raises(SystemExit) as caught, _ending_in_order():
         ending()

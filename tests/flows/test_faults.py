@@ -6,15 +6,21 @@ import time
 from pathlib import Path
 
 import dask
+import prefect
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName, FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.sorting import FlowRunSort
+from prefect.states import Crashed, Running
 
+from deployments import target_runs
 from deployments.on_prefect import call
+from deployments.target_runs import close_tasks_of_ended_runs
 from mudg_core.errors import DataError, OrchestrationError
 from mudg_core.settings import Settings
 from tasks.executors.clusters import scheduler
+from tasks.flow import flow
+from tasks.run import Run
 from tests.support.places import Place
 from tests.support.tiny import begun, ref_of, settings_of, tiny, tiny_flow, verified
 
@@ -44,17 +50,27 @@ def last_states() -> tuple[str, list[str]]:
     return str(run.state_name), sorted(str(task.state_name) for task in tasks)
 
 
+@flow(tiny_flow.name, "Fails while its task is under way.", run_name=lambda settings, begun: "tiny")
+def no_after_all(settings: Settings, begun: Path) -> None:
+    tiny.start(Run(settings), [tiny.job(number=1)])
+    deadline = time.monotonic() + 60
+    while not begun.exists():
+        assert time.monotonic() < deadline, "it was not begun"
+        time.sleep(0.05)
+    raise DataError(what="not after all")
+
+
 def test_f06_finished_siblings_are_not_made_again(settings: Settings, tmp_path: Path) -> None:
     script = tmp_path / "do-3"
     script.write_text("fail")
     with pytest.raises(DataError, match="number 3"):
         call(tiny_flow, settings, [1, 2, 3])
-    assert begun(tmp_path) == [1, 2, 3]
+    assert sorted(begun(tmp_path)) == [1, 2, 3]
     kept = [ref_of(tmp_path, number) for number in (1, 2)]
     script.unlink()
     made = call(tiny_flow, settings, [1, 2, 3])
     assert made[:2] == [str(ref) for ref in kept]
-    assert begun(tmp_path) == [1, 2, 3, 3]
+    assert sorted(begun(tmp_path)) == [1, 2, 3, 3]
 
 
 def test_f04_a_task_that_kills_four_workers(settings: Settings, tmp_path: Path) -> None:
@@ -64,13 +80,38 @@ def test_f04_a_task_that_kills_four_workers(settings: Settings, tmp_path: Path) 
         call(tiny_flow, settings, [1, 2])
     name = tiny.run_name("", [tiny.recipe(settings, {"number": 2})], "2 of 2")
     assert f"{name} took down 4 workers" in raised.value.what
-    assert_told(("Failed", ["Completed", "Crashed"]))
-    assert begun(tmp_path) == [1, 2, 2, 2, 2]
+    assert_told(("Failed", ["Completed", "Failed"]))
+    assert sorted(begun(tmp_path)) == [1, 2, 2, 2, 2]
     assert verified(tmp_path, 1) and ref_of(tmp_path, 2) is None
     script.unlink()
     call(tiny_flow, settings, [1, 2])
     assert_told(("Completed", ["Cached", "Completed"]))
     assert begun(tmp_path)[5:] == [2]
+
+
+def test_f14_a_run_that_fails_does_not_wait_for_what_is_under_way(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "do-1").write_text("hang")
+    with pytest.raises(DataError, match="after all"):
+        call(no_after_all, settings, tmp_path / "at-1")
+    assert_told(("Failed", ["Failed"]))
+    (tmp_path / "go-1").touch()
+
+
+def test_f13_tasks_of_a_run_that_was_killed_are_closed(
+    servers: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @prefect.task
+    def working() -> None: ...
+
+    with get_client(sync_client=True) as client:
+        run = client.create_flow_run(prefect.flow(working.fn, name="killed"))
+        task = client.create_task_run(working, run.id, dynamic_key="0", state=Running())
+        client.set_flow_run_state(run.id, Crashed(), force=True)
+        close_tasks_of_ended_runs()
+        assert client.read_task_run(task.id).state_name == "Running", "its last words may be on their way"
+        monkeypatch.setattr(target_runs, "SETTLED_SECONDS", -60)
+        assert close_tasks_of_ended_runs() >= 1
+        assert client.read_task_run(task.id).state_name == "Crashed"
 
 
 def test_f12_a_worker_over_its_memory_limit_is_told_with_the_limit_and_the_batch_size(

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import httpx
 import pytest
+from distributed import LocalCluster
 from prefect import Flow, flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
@@ -22,7 +24,6 @@ from prefect.client.schemas.filters import (
     FlowRunFilterId,
 )
 from prefect.client.schemas.objects import Artifact, FlowRun, State, TaskRun
-from prefect.task_runners import ThreadPoolTaskRunner
 
 import tasks.executors.progress
 from mudg_core.errors import DataError
@@ -30,7 +31,6 @@ from mudg_core.settings import Settings, load_settings
 from mudg_core.storage import Facts
 from tasks.executors.prefect_artifacts import MOST_ROWS, Shown, link, markdown, show, table
 from tasks.executors.prefect_dask import PrefectOnDask
-from tasks.executors.session import dask_runner
 from tasks.policy import Work, stage
 from tasks.run import Run, counted
 from tests.support.places import Place
@@ -79,9 +79,14 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         pass
 
 
-def here(body: Flow[..., Any]) -> Flow[..., Any]:
-    """Tasks in threads of this process, where a test can reach them."""
-    return body.with_options(task_runner=ThreadPoolTaskRunner(max_workers=2))  # type: ignore[arg-type]
+@pytest.fixture
+def here(settings: Settings) -> Iterator[Settings]:
+    """Workers are threads of this process, where a test can reach them."""
+    with (
+        dask.config.set({"distributed.comm.require-encryption": False}),  # what stays in a process has none
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+    ):
+        yield settings.replace({"compute": {"dask_address": cluster.scheduler_address}})
 
 
 def ended(body: Flow[..., Any], *arguments: Any) -> State[Any]:
@@ -122,28 +127,29 @@ def task_runs(state: State[Any], count: int) -> dict[str, tuple[list[str], str]]
 
 @flow(persist_result=False)
 def wait_for_two(settings: Settings) -> None:
-    waiting.map(
-        Run(settings, part="animals", executor=PrefectOnDask()), [waiting.job(seed=seed) for seed in (0, 1)]
-    )
+    with PrefectOnDask(settings.compute) as executor:
+        run = Run(settings, part="animals", executor=executor)
+        waiting.map(run, [waiting.job(seed=seed) for seed in (0, 1)])
 
 
 @flow(persist_result=False)
 def refuse(settings: Settings) -> None:
-    refusing(Run(settings, executor=PrefectOnDask()), seed=0)
+    with PrefectOnDask(settings.compute) as executor:
+        refusing(Run(settings, executor=executor), seed=0)
 
 
-def test_progress_names_and_tags(settings: Settings, at_once: None) -> None:
-    first = ended(here(wait_for_two), settings)
+def test_progress_names_and_tags(here: Settings, at_once: None) -> None:
+    first = ended(wait_for_two, here)
     shown = artifacts(first)
     assert {(one.type, one.key, one.data) for one in shown} == {
         ("progress", "progress-waiting-animals", 100.0)
     }
     assert sum(one.task_run_id is None for one in shown) == 1, "one of the stage, and one of each task"
-    keys = [waiting.recipe(settings, {"seed": seed}).key[:8] for seed in (0, 1)]
+    keys = [waiting.recipe(here, {"seed": seed}).key[:8] for seed in (0, 1)]
     assert task_runs(first, 2) == {
         f"waiting animals, seed {n}, {n + 1} of 2 {keys[n]}": (["gpu"], "Completed") for n in (0, 1)
     }
-    again = ended(here(wait_for_two), settings)
+    again = ended(wait_for_two, here)
     assert artifacts(again) == []
     assert list(task_runs(again, 2).values()) == [([], "Cached")] * 2, "without tags: it waits for no GPU"
 
@@ -189,7 +195,7 @@ def test_a_server_that_refuses_fails_no_run(
 
 
 def test_a_failed_run_says_what_where_and_what_to_do(settings: Settings) -> None:
-    state = ended(refuse.with_options(task_runner=dask_runner(settings.compute.dask_address)), settings)
+    state = ended(refuse, settings)
     shown = flow_run(state).state
     assert shown is not None and shown.is_failed()
     for part in ("DataError", "three is bad", "where: shard 7", "to do: use four"):

@@ -148,9 +148,7 @@ def test_everything_is_of_one_image_in_one_namespace_and_finds_its_fellows() -> 
     images |= {f"{image['repository']}:{image['prefectTag']}" for image in (server, worker["image"])}
     assert images == {f"registry.example.org/mudg:{PROJECT['version']}-cpu"}
     given = environment(worker["extraEnvVars"])
-    [api] = {worker["selfHostedServerApiConfig"]["apiUrl"]} | {
-        environment(PODS["worker"]["containers"][0]["env"])["PREFECT_API_URL"]
-    }
+    api = worker["selfHostedServerApiConfig"]["apiUrl"]
     assert api == "http://prefect-server.mudg.svc.cluster.local:4200/api"
     name, space = CLUSTER["metadata"]["name"], CLUSTER["metadata"]["namespace"]
     address = f"tcp://{name}-scheduler.{space}.svc.cluster.local:8786"
@@ -161,6 +159,11 @@ def test_everything_is_of_one_image_in_one_namespace_and_finds_its_fellows() -> 
     assert environment(server)["PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"] == given["PREFECT_UI_URL"]
     assert given["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"] == "30"
     assert int(given["MUDG_COMPUTE__WORKERS"]) == CLUSTER["spec"]["worker"]["replicas"]
+
+
+def test_pods_of_dask_have_no_way_to_the_prefect_server() -> None:
+    """They run what flows send them, and need neither its address nor its password."""
+    assert "PREFECT" not in (INFRA / "kubernetes/dask-cluster.yaml").read_text()
 
 
 def test_no_secret_is_in_a_file() -> None:

@@ -35,14 +35,6 @@ def test_files_that_they_name_exist() -> None:
     assert (ROOT / prologue[-1].partition("DASK_CONFIG=/shared/mudg/")[2]).is_file()
 
 
-def test_nodes_of_slurm_are_led_to_a_server_that_they_can_reach() -> None:
-    """Without an address a run starts a private server, which listens on the login node alone."""
-    line = "export PREFECT_API_URL=http://LOGIN-NODE:4200/api"
-    settings, told = ((INFRA / name).read_text() for name in ("settings/slurm.yaml", "README.md"))
-    assert line in settings
-    assert told.index(line) < told.index("mudg index build -s infra/settings/slurm.yaml")
-
-
 def test_readme_of_infra_names_files_that_exist() -> None:
     text = (INFRA / "README.md").read_text()
     named = set(re.findall(r"(?<![\w/])infra/[\w./-]*\w", text))

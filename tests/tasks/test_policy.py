@@ -3,53 +3,29 @@
 from __future__ import annotations
 
 import ast
-import asyncio
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
 
-import httpx
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
-from distributed.client import FutureCancelledError
-from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
-from prefect.client.schemas.objects import State
-from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
-from prefect.states import Pending as pending_state
-from prefect.states import Running, exception_to_failed_state
-from prefect_dask.task_runners import PrefectDaskFuture
 
 import tasks.coarse
 import tasks.embed
-import tasks.executors.pending
-import tasks.executors.stopping
 import tasks.policy
 import tasks.train
 from mudg_core.errors import (
-    CredentialsError,
-    DataError,
     OrchestrationError,
-    StorageError,
     UnwantedError,
-    VersionError,
 )
-from mudg_core.retries import PREFECT_SERVER
-from mudg_core.settings import DEMO_MODEL, ComputeSettings, Settings, load_settings
+from mudg_core.settings import DEMO_MODEL, Settings, load_settings
 from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
-from tasks.executors.pending import TaskBatch
-from tasks.executors.prefect_dask import _placement, execute
-from tasks.policy import Pending, Stage, Work, stage
-from tasks.run import Run
-from tasks.stage_progress import StageProgress
+from tasks.code import CODE
+from tasks.executors.in_process import ThreadHost
+from tasks.policy import Stage, Work, build_batch, stage
+from tasks.run import Host
 
 ROOT = Path(__file__).parents[2]
 PARENT = ArtifactRef(stage="embedding-shard", key="a" * 64, digest="b" * 64)
@@ -86,10 +62,12 @@ def settings(tmp_path: Path) -> Settings:
     return load_settings(overrides={"storage": places, "encode": {"model": DEMO_MODEL}}, environ={})
 
 
+def build(settings: Settings, name: str, *recipes: Recipe, host: Host | None = None) -> list[ArtifactRef]:
+    return build_batch(f"{__name__}:{name}", settings, list(recipes), "", CODE, host or ThreadHost())
+
+
 def run(settings: Settings, *numbers: int) -> list[ArtifactRef]:
-    recipes = [double.recipe(settings, {"number": number}) for number in numbers]
-    found = execute.fn(f"{__name__}:double", settings, recipes)
-    return [ArtifactRef.model_validate(ref) for ref in found]
+    return build(settings, "double", *(double.recipe(settings, {"number": number}) for number in numbers))
 
 
 def test_a_stage_is_made_once(settings: Settings) -> None:
@@ -105,11 +83,11 @@ def test_f13_a_stage_goes_on_where_it_was_stopped(settings: Settings) -> None:
     store = ArtifactStore(settings.storage)
     recipe, other = (add_up.recipe(settings, {"until": until}) for until in (5, 6))
     with pytest.raises(ConnectionError):
-        execute.fn(f"{__name__}:add_up", settings, [recipe])
+        build(settings, "add_up", recipe)
     assert store.checkpoints(other).latest() is None  # each artifact has its own
-    (found,) = execute.fn(f"{__name__}:add_up", settings, [recipe])
+    (found,) = build(settings, "add_up", recipe)
     assert calls == [1, 2, 3, 3, 4, 5]
-    assert store.file(ArtifactRef.model_validate(found), "total.txt").read_text() == "15"
+    assert store.file(found, "total.txt").read_text() == "15"
     assert store.checkpoints(recipe).latest() is None
 
 
@@ -128,10 +106,11 @@ def test_f14_work_that_nobody_wants_any_more_stops(
     """Before it begins, as it may have stood in line, and whenever it tells how far it is."""
     calls.clear()
     answers = iter([*[False] * after, True])
-    monkeypatch.setattr(tasks.executors.stopping, "unwanted", lambda: lambda: next(answers))
+    host = ThreadHost()
+    monkeypatch.setattr(host, "unwanted", lambda: lambda: next(answers))
     recipe = count.recipe(settings, {"until": 10})
     with pytest.raises(UnwantedError, match="told to stop"):
-        execute.fn(f"{__name__}:count", settings, [recipe])
+        build(settings, "count", recipe, host=host)
     assert calls == list(range(after))
     assert ArtifactStore(settings.storage).find(recipe) is None
 
@@ -170,33 +149,14 @@ def _stages() -> list[Stage]:
     return [value for module in modules for value in vars(module).values() if isinstance(value, Stage)]
 
 
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [
-        (StorageError(what="x"), True),
-        (ConnectionError("x"), True),
-        (CredentialsError(what="x"), False),
-        (DataError(what="x"), False),
-        (OrchestrationError(what="x"), True),
-        (VersionError(what="x"), False),
-        (UnwantedError(what="x"), False),
-        (TypeError("x"), False),
-    ],
-)
-def test_only_what_can_be_helped_is_tried_again(error: Exception, again: bool) -> None:
-    state: State[object] = asyncio.run(exception_to_failed_state(error))
-    condition = execute.retry_condition_fn
-    assert condition is not None
-    assert asyncio.run(condition(execute, None, state)) is again  # type: ignore[arg-type]
-
-
 WAITS = {"wait", "as_completed"}
 CLUSTERS = ("prefect", "dask", "distributed")
 NOT_FUTURES = {  # but processes and an event
     "tasks/executors/prefect_server.py",
+    "tasks/executors/prefect_dask.py",  # an event
     "tasks/executors/progress.py",
 }
-GATHERS = {"tasks/executors/spread.py"}  # waits with a time limit, and then takes the results
+GATHERS = {"tasks/executors/dask_worker.py"}  # waits with a time limit, and then takes the results
 
 
 def waiting(tree: ast.Module) -> Iterator[int]:
@@ -250,218 +210,6 @@ def test_f05_who_waits_must_gather_afterwards() -> None:
     assert list(waiting_for_good(ast.parse("def f():\n" + gather + wait))) == [3]
 
 
-class Lost:
-    """A future whose task never came to an end."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def result(self, timeout: float) -> list[dict[str, str]]:
-        raise self.error
-
-
-@pytest.mark.parametrize(
-    ("error", "says"),
-    [
-        (TimeoutError(), "task_timeout_seconds"),
-        (NoWorkerError("task", 1.0), "workers start"),
-        (NoValidWorkerError("task", set(), set(), {}, 1.0), "workers start"),
-        (
-            KilledWorker("task", SimpleNamespace(memory_limit=2 << 30), 3),
-            "short (a worker has 2.00 GiB): raise compute.memory_limit",
-        ),
-        (KilledWorker("task", SimpleNamespace(memory_limit=0), 3), "short: raise compute.memory_limit"),
-        (RuntimeError("Failed to reach API at http://x/api/"), "PREFECT_API_URL"),
-        (httpx.ConnectError("nobody listens"), "PREFECT_API_URL"),
-        (FutureCancelledError("task", "scheduler-connection-lost"), "mudg doctor"),
-    ],
-)
-def test_f05_a_task_that_was_lost_says_what_to_do(error: Exception, says: str, settings: Settings) -> None:
-    pending = pending_of(settings, task_batch("doubled 3fa9c2d1", Lost(error)))
-    with pytest.raises(OrchestrationError) as raised:
-        pending.results()
-    assert says in raised.value.fix and "doubled" in raised.value.what
-
-
-def task_batch(name: str, future: Any, again: Any = None, **compute: Any) -> TaskBatch:
-    return TaskBatch(name, future, again, ComputeSettings(**compute))
-
-
-def pending_of(settings: Settings, batch: TaskBatch | list[ArtifactRef]) -> Pending:
-    return Pending(Run(settings), StageProgress("model", "", 1, 0), 1, [batch])
-
-
-AWAY = [
-    ConcurrencySlotAcquisitionError("nobody answers"),
-    RuntimeError("Failed to reach API at http://x/api/"),
-    httpx.ConnectError("nobody listens"),
-]
-
-
-class Away(Lost):
-    """A task that got no answer from the Prefect server, as while that is started again."""
-
-    def __init__(self, error: Exception = AWAY[0]) -> None:
-        super().__init__(error)
-        self.task_run_id = uuid4()
-
-
-class Done:
-    def result(self, timeout: float) -> list[dict[str, str]]:
-        return made()
-
-
-@pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Nobody sleeps; the names of the states in which tasks were closed."""
-    states: list[str] = []
-    monkeypatch.setattr(tasks.executors.pending, "sleep", lambda seconds: None)
-    monkeypatch.setattr(tasks.executors.pending, "_close", lambda future, state: states.append(state.name))
-    return states
-
-
-def batches(*one_after_the_other: Any) -> Any:
-    """What stands there first, and what comes of it each time that it is begun again."""
-    now, *later = one_after_the_other
-    if isinstance(now, list):
-        return now
-    return task_batch("model 3fa9c2d1", now, (lambda: batches(*later)) if later else None)
-
-
-@pytest.mark.parametrize("error", AWAY)
-@pytest.mark.parametrize(
-    ("at_last", "states"), [(Done(), ["Cancelled", "Cancelled"]), ([PARENT], ["Cancelled", "Completed"])]
-)
-def test_f16_a_task_that_loses_the_server_is_looked_for_and_started_again(
-    settings: Settings, closed: list[str], error: Exception, at_last: Any, states: list[str]
-) -> None:
-    """It may have committed all it was to make, and only not have found anybody to tell."""
-    batch = batches(Away(error), Away(error), at_last)
-    assert pending_of(settings, batch).results() == [PARENT]
-    assert closed == states
-
-
-def test_f17_a_server_that_does_not_come_back_is_an_error(settings: Settings, closed: list[str]) -> None:
-    gone = batches(*(Away() for _ in range(20)))
-    with pytest.raises(OrchestrationError, match="Prefect server"):
-        pending_of(settings, gone).results()
-    assert len(closed) == PREFECT_SERVER.retries
-
-
-LATELY = "running since a moment ago"
-
-
-class InLine:
-    """A task that is not done in time, and what Prefect says of it each time that somebody asks."""
-
-    task_run_id = uuid4()
-
-    def __init__(self, *states: Any) -> None:
-        self.states, self.waited = list(states), list[float]()
-
-    def result(self, timeout: float) -> list[dict[str, str]]:
-        self.waited.append(timeout)
-        if not self.states:
-            return [PARENT.model_dump()]
-        raise TimeoutError
-
-    def read_task_run(self, task_run_id: Any) -> Any:
-        state = self.states.pop(0)
-        return SimpleNamespace(state=Running() if state == LATELY else state)
-
-
-@pytest.mark.parametrize(
-    ("states", "most"),
-    [
-        ([pending_state()], [3600, 3600]),
-        ([pending_state(), pending_state(), LATELY], [3600, 3600, 3600, 3600]),
-        ([None, LATELY], None),
-        ([Running(timestamp=datetime.now(UTC) - timedelta(hours=2)), LATELY], None),
-    ],
-)
-def test_time_in_line_for_a_gpu_does_not_count(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, states: list[Any], most: list[float] | None
-) -> None:
-    future = InLine(*states)
-    monkeypatch.setattr(tasks.executors.pending, "_asking", lambda: nullcontext(future))
-    made = pending_of(settings, task_batch("model 3fa9c2d1", future))
-    if most is None:
-        with pytest.raises(OrchestrationError, match="not done after 3600 s"):
-            made.results()
-    else:
-        assert made.results() == [PARENT]
-        assert future.waited == pytest.approx(most, abs=60)
-
-
-FREE = threading.Event()
-ORDER: list[str] = []
-
-
-def hold() -> bool:
-    return FREE.wait(30)
-
-
-def note(name: str) -> None:
-    ORDER.append(name)
-
-
-def made() -> list[dict[str, str]]:
-    return [PARENT.model_dump()]
-
-
-@pytest.fixture
-def busy() -> Iterator[Client]:
-    """A cluster whose only worker has something to do until FREE is set."""
-    FREE.clear()
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        held = client.submit(hold, key="held")
-        yield client
-        FREE.set()
-        held.result(timeout=30)
-
-
-def impatient(settings: Settings, future: Any) -> Pending:
-    found = PrefectDaskFuture(uuid4(), future)
-    return pending_of(settings, task_batch("model 3fa9c2d1", found, task_timeout_seconds=0.5))
-
-
-def test_time_in_line_for_a_worker_does_not_count(settings: Settings, busy: Client) -> None:
-    pending = impatient(settings, busy.submit(made))
-    timer = threading.Timer(3, FREE.set)
-    timer.start()
-    try:
-        assert pending.results() == [PARENT]
-    finally:
-        timer.cancel()
-
-
-def test_a_task_that_has_its_worker_has_its_time_and_no_more(settings: Settings, busy: Client) -> None:
-    with pytest.raises(OrchestrationError, match="not done after"):
-        impatient(settings, busy.submit(hold, key="held")).results()
-
-
-def test_runs_take_turns_on_a_cluster(settings: Settings, busy: Client) -> None:
-    """The many tasks of a build were there before; what a task itself gives to the cluster is next. (Two of
-    them Dask has given to the worker already, which keeps them.)"""
-    ORDER.clear()
-    futures = []
-    for name, number in (("build", 1), ("build", 2), ("build", 3), ("target", 1)):
-        with _placement(double, settings, number):
-            futures.append(busy.submit(note, f"{name} {number}", pure=False))
-    futures.append(busy.submit(note, "part of a task", pure=False))
-    worker, deadline = busy.cluster.workers[0], time.monotonic() + 30
-    while len(worker.state.ready) + len(busy.cluster.scheduler.queued) < len(futures):
-        assert time.monotonic() < deadline, "they are not in line"
-        time.sleep(0.01)
-    FREE.set()
-    for future in futures:
-        future.result(timeout=30)
-    assert ORDER.index("part of a task") < ORDER.index("target 1") < ORDER.index("build 3")
-
-
 def where(work: Work) -> Facts:
     (work.scratch / "device.txt").write_text(work.settings.compute.device)
     return Facts({})
@@ -474,30 +222,16 @@ anywhere, on_gpu = stage("anywhere")(where), stage("on-gpu", gpu=True)(where)
 def test_a_stage_without_a_slot_leaves_the_gpu_alone(settings: Settings, name: str, device: str) -> None:
     cuda = settings.replace({"compute": {"cluster": "cuda", "device": "cuda"}})
     recipe = globals()[name].recipe(cuda, {})
-    (found,) = execute.fn(f"{__name__}:{name}", cuda, [recipe])
+    (found,) = build(cuda, name, recipe)
     store = ArtifactStore(settings.storage)
-    assert store.file(ArtifactRef.model_validate(found), "device.txt").read_text() == device
-
-
-def test_f11_no_worker_has_the_gpu_resource(settings: Settings) -> None:
-    """Dask would wait for one for good."""
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        future = PrefectDaskFuture(uuid4(), client.submit(abs, -1, resources={"GPU": 1}))
-        named = task_batch("model animals, seed 0 3fa9c2d1", future, task_timeout_seconds=0.2)
-        pending = pending_of(settings, named)
-        with pytest.raises(OrchestrationError, match="model animals, seed 0") as raised:
-            pending.results()
-    assert "GPU resource" in raised.value.fix
+    assert store.file(found, "device.txt").read_text() == device
 
 
 def test_f15_a_worker_does_not_work_for_a_flow_of_another_version(settings: Settings) -> None:
     calls.clear()
     recipe = double.recipe(settings, {"number": 1})
     with pytest.raises(OrchestrationError, match=r"99\.0"):
-        execute.fn(f"{__name__}:double", settings, [recipe], "", "99.0")
+        build_batch(f"{__name__}:double", settings, [recipe], "", "99.0", ThreadHost())
     assert calls == []
 
 
@@ -579,8 +313,7 @@ def test_f98_cpu_and_gpu_of_one_fleet_make_two_artifacts(settings: Settings) -> 
     store, refs = ArtifactStore(settings.storage), []
     for device in ("cpu", "cuda"):
         asked = on(settings, device)
-        (found,) = execute.fn(f"{__name__}:on_gpu", asked, [on_gpu.recipe(asked, {})])
-        refs.append(ArtifactRef.model_validate(found))
+        refs += build(asked, "on_gpu", on_gpu.recipe(asked, {}))
         assert store.file(refs[-1], "device.txt").read_text() == device
     assert refs[0].key == Recipe(stage="on-gpu", algorithm=1, settings={"inputs": {}}).key
     assert store.manifest(refs[1]).recipe.settings == {"inputs": {}, "precision": "cuda fp32"}

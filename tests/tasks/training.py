@@ -16,7 +16,9 @@ from mudg_core.storage import ArtifactRef, ArtifactStore, Facts, Recipe
 from mudg_core.target.prompts import of_descriptors
 from mudg_core.target.queries import Queries, write_queries
 from mudg_core.target.spec import Target
-from tasks.executors.prefect_dask import execute
+from tasks.code import CODE
+from tasks.executors.in_process import ThreadHost
+from tasks.policy import build_batch
 from tasks.train import train
 from tests.support.training_sets import make_dataset
 
@@ -48,11 +50,11 @@ def prepared(settings: Settings) -> Recipe:
 
 
 def built(settings: Settings, recipe: Recipe) -> ArtifactRef:
-    """As a worker does it, without Prefect: on one thread, because how sums are rounded depends on them."""
+    """As a worker does it: on one thread, because how sums are rounded depends on them."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return ArtifactRef.model_validate(execute.fn("tasks.train:train", settings, [recipe])[0])
+        return build_batch("tasks.train:train", settings, [recipe], "", CODE, ThreadHost())[0]
     finally:
         torch.set_num_threads(threads)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from pathlib import Path
 
@@ -74,3 +76,12 @@ def test_the_executor_is_the_one_that_was_named(
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     with session(settings_of(tmp_path, executor=executor, workers=workers)):
         assert isinstance(current_executor(), LocalProcesses) is processes
+
+
+def test_a_signal_is_told_inside_the_block_and_nowhere_else() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadHost().stopping() as asked:
+        assert not asked()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked()
+    assert signal.getsignal(signal.SIGTERM) is before

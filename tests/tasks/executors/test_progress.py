@@ -14,11 +14,13 @@ import pytest
 import tasks.executors.prefect_artifacts
 import tasks.executors.progress
 from mudg_core.settings import Settings, load_settings
-from mudg_core.storage import ArtifactRef, ArtifactStore, Facts
-from tasks.executors.prefect_dask import execute
+from mudg_core.storage import ArtifactStore, Facts
+from tasks.code import CODE
+from tasks.executors.in_process import ThreadHost
 from tasks.executors.progress import progress_bar
-from tasks.policy import Work, stage
-from tasks.run import counted, silent
+from tasks.policy import Work, build_batch, stage
+from tasks.run import Progress, counted, silent
+from tasks.stage_progress import Report
 
 asked = threading.Event()
 
@@ -68,9 +70,21 @@ def api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Api:
     return found
 
 
+class Shown(ThreadHost):
+    """Of a task whose reports reach a bar."""
+
+    def __init__(self, bar: Progress) -> None:
+        super().__init__()
+        self.bar = bar
+
+    def report(self, report: Report) -> None:
+        self.bar(report.share)
+
+
 def made(settings: Settings, *numbers: int) -> list[str]:
     recipes = [watched.recipe(settings, {"number": number}) for number in numbers]
-    found = [ArtifactRef.model_validate(ref) for ref in execute.fn(f"{__name__}:watched", settings, recipes)]
+    with progress_bar("watched", "") as bar:
+        found = build_batch(f"{__name__}:watched", settings, recipes, "", CODE, Shown(bar))
     store = ArtifactStore(settings.storage)
     return [store.file(ref, "number.txt").read_text() for ref in found]
 
@@ -101,7 +115,7 @@ def test_what_is_done_at_once_is_not_spoken_of(api: Api, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("api", [True], indirect=True)
-def test_f18_a_worker_that_cannot_reach_prefect_commits_and_warns_once(
+def test_f18_a_task_that_cannot_reach_prefect_commits_and_warns_once(
     api: Api, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "tasks.executors.prefect_artifacts"):

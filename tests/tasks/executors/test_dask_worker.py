@@ -1,12 +1,13 @@
-"""Work spread over a real Dask cluster, from inside one of its tasks, as a stage does it."""
+"""What a stage finds on a worker of a real Dask cluster: room to spread its work, and whether to stop."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from distributed import Client, LocalCluster
 from mudg_core.errors import DataError, OrchestrationError
 from mudg_core.index import kmeans
 from mudg_core.index.kmeans import TILE, Clustering, LocalPool, PairShard
-from tasks.executors.spread import DaskPool, cluster, pair_pool, spread
+from tasks.executors.dask_worker import TOPIC, DaskPool, WorkerHost, cluster
+from tasks.stage_progress import Report, reporting
 from tests.core.index.making import sphere
 
 ROWS, CELLS, SECONDS = 5 * TILE + 100, 12, 60.0
@@ -50,7 +52,7 @@ def start() -> Clustering:
 
 def train() -> Trained:
     """What `train_centroids` does, inside a task."""
-    with pair_pool(load, split, SECONDS) as pool:
+    with WorkerHost().pair_pool(load, split, SECONDS) as pool:
         found = kmeans.train(pool, start(), 3)
         shards = pool.shards  # type: ignore[attr-defined]
         return found.centroids.tobytes(), found.history, type(pool).__name__, len(shards)
@@ -82,6 +84,10 @@ def wait_for(name: str, number: int) -> int:
 EVENTS: dict[str, threading.Event] = {}
 
 
+def spread(function: Callable[[Any], Any], items: list[Any], seconds: float) -> list[Any]:
+    return WorkerHost().spread(function, items, seconds)
+
+
 def inside(client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     return client.submit(function, *arguments, pure=False).result(timeout=SECONDS)
 
@@ -90,14 +96,6 @@ def inside(client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
 def alone() -> tuple[bytes, object]:
     found = kmeans.train(LocalPool([load(slice(0, ROWS))]), start(), 3)
     return found.centroids.tobytes(), found.history
-
-
-def test_without_a_cluster_it_runs_here(alone: tuple[bytes, object]) -> None:
-    assert train() == (*alone, "LocalPool", 1)
-    with cluster() as client:
-        assert client is None
-    here = threading.current_thread().name
-    assert spread(double, [3, 1, 2], SECONDS) == [(6, here), (2, here), (4, here)]
 
 
 def test_a_cluster_gives_the_same_bytes(client: Any, alone: tuple[bytes, object]) -> None:
@@ -181,7 +179,7 @@ def test_a_shard_that_cannot_be_loaded_is_the_errors_name(client: Any) -> None:
         return PairShard(np.full((3, 8), np.nan, np.float32), np.zeros((3, 8), np.float32))
 
     def run() -> None:
-        with pair_pool(bad, split, SECONDS) as pool:
+        with WorkerHost().pair_pool(bad, split, SECONDS) as pool:
             pool.iterate(start().centroids)
 
     with pytest.raises(DataError, match="NaN or infinite"):
@@ -197,3 +195,76 @@ def test_f11_a_time_out_is_an_error_and_not_an_endless_wait(client: Any) -> None
     finally:
         EVENTS["late"].set()
     assert inside(client, double, 4)[0] == 8, "the cluster goes on"
+
+
+def stopping() -> AbstractContextManager[Callable[[], bool]]:
+    return WorkerHost().stopping()
+
+
+def until_told(folder: str, question: Callable[[], AbstractContextManager[Callable[[], bool]]]) -> None:
+    with question() as asked:
+        Path(folder, "started").touch()
+        deadline = time.monotonic() + 60
+        while not asked() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        Path(folder, str(asked())).touch()
+
+
+@pytest.mark.filterwarnings("ignore")  # of a worker that is closed under its task
+def test_f08_a_stage_sees_that_its_worker_closes(tmp_path: Path) -> None:
+    """As `dask worker` does when it gets SIGTERM: it closes its nanny, whose worker waits for its threads."""
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        doing = client.submit(until_told, str(tmp_path), stopping, pure=False)
+        while not (tmp_path / "started").exists():
+            time.sleep(0.05)
+        cluster.scale(0)
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "True").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        doing.release()
+    assert (tmp_path / "True").exists()
+
+
+@contextmanager
+def dropping() -> Iterator[Callable[[], bool]]:
+    yield WorkerHost().unwanted()
+
+
+@pytest.mark.parametrize("question", [stopping, dropping])
+def test_f14_a_stage_sees_that_nobody_wants_its_result(tmp_path: Path, question: Any) -> None:
+    """The worker stays: it is the team's, and only one flow has gone."""
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+        with Client(cluster) as client:
+            client.submit(until_told, str(tmp_path), question, pure=False)
+            while not (tmp_path / "started").exists():
+                time.sleep(0.05)
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "True").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert (tmp_path / "True").exists()
+
+
+def report() -> None:
+    with reporting("model/a", WorkerHost().report) as reporter:
+        reporter.count(200, "steps")
+    WorkerHost().logger().warning("a line")
+
+
+def test_reports_and_lines_of_workers_arrive(client: Any) -> None:
+    heard: list[Any] = []
+    ended = threading.Event()
+
+    def hear(event: tuple[float, Any]) -> None:
+        heard.append(event[1])
+        if "line" in event[1]:
+            ended.set()
+
+    client.subscribe_topic(TOPIC, hear)
+    inside(client, report)
+    assert ended.wait(SECONDS)
+    reports = [Report.from_json(one) for one in heard[:-1]]
+    assert reports == [Report("model/a"), Report("model/a", 0.0, 200, "steps", ended=True)]
+    assert heard[-1]["line"] == "a line" and Report.from_json(heard[-1]) is None
